@@ -1,0 +1,51 @@
+# `make help` lists what there is.
+GO       ?= go
+GOFLAGS  ?=
+BIN      := bin/ourotail
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+FUZZTIME ?= 30s
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test race vet lint fuzz bench dist clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/ourotail
+	$(GO) build $(GOFLAGS) -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/ourotail
+
+demo: build ## follow an embedded node with a generated chain; Ctrl-C ends it
+	@$(BIN) demo
+
+test: ## run all tests
+	$(GO) test $(GOFLAGS) ./...
+
+race: ## run all tests under the race detector, the long ones shortened
+	$(GO) test $(GOFLAGS) -race -short ./...
+
+vet: ## go vet
+	$(GO) vet ./...
+
+lint: ## golangci-lint with .golangci.yml
+	$(GO) run $(LINT) run ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (default 30s) each
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+bench: ## measure against comparators in one interleaved run and print a table
+	$(GO) run ./internal/bench
+
+dist: ## static binaries for linux amd64 and arm64 in dist/
+	@mkdir -p dist
+	@for arch in amd64 arm64; do \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/ourotail-linux-$$arch ./cmd/ourotail && \
+	  echo "dist/ourotail-linux-$$arch"; done
+	@cp packaging/systemd/ourotail.service dist/ && cd dist && sha256sum ourotail-linux-* > SHA256SUMS
+
+clean: ## remove build results
+	rm -rf bin dist
