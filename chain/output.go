@@ -153,7 +153,8 @@ func (o *TxOut) DatumID() (Hash, bool) {
 // is origin when that block lies deeper than the rollback horizon, and for
 // genesis outputs.
 type UTxO struct {
-	Ref TxIn
-	Out TxOut
-	At  At
+	Ref     TxIn
+	Out     TxOut
+	At      At
+	TxIndex uint32 // of the transaction that made it, within its block; 0 for genesis outputs
 }

@@ -3,6 +3,7 @@ package rollback
 import (
 	"errors"
 	"fmt"
+	"sort"
 
 	"github.com/ourotail/ourotail/chain"
 )
@@ -141,6 +142,19 @@ func (p *Points) Find(point chain.Point) (chain.Link, bool) {
 		return chain.Link{Height: chain.OriginHeight}, false
 	}
 	return p.links[i-p.gone], true
+}
+
+// At returns the main block at a height, if it is among those held.
+func (p *Points) At(height chain.Height) (chain.Link, bool) {
+	held := p.links[p.start:]
+	i := sort.Search(len(held), func(i int) bool { return held[i].Height >= height })
+	if i < len(held) && held[i].Height == height && held[i].Boundary {
+		i++ // the genesis boundary block stands alone at its height, or before the main block that was cut off
+	}
+	if i == len(held) || held[i].Height != height || held[i].Boundary {
+		return chain.Link{Height: chain.OriginHeight}, false
+	}
+	return held[i], true
 }
 
 // CutTo makes the point the head and returns the blocks above it, newest first.

@@ -90,6 +90,12 @@ func TestPointsModel(t *testing.T) {
 				if ok && !p.Whole() && head.Height-all[len(all)-p.Len()].Height < chain.Height(keep)-1 && p.Len() < keep && floor == 0 {
 					t.Fatalf("only %d held, want %d", p.Len(), keep)
 				}
+				for i, l := range all {
+					got, ok := p.At(l.Height)
+					if want := i >= len(all)-p.Len(); !l.Boundary && (ok != want || ok && got != l) {
+						t.Fatalf("at height %d: %v %v", l.Height, got, ok)
+					}
+				}
 				ladder := p.Ladder()
 				if p.Whole() != (len(ladder) > 0 && ladder[len(ladder)-1].IsOrigin()) {
 					t.Fatalf("ladder %v, whole %v", ladder, p.Whole())
