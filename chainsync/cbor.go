@@ -1,0 +1,178 @@
+package chainsync
+
+import (
+	"errors"
+	"fmt"
+)
+
+// CBOR major types (RFC 8949 section 3.1).
+const (
+	majorUint  = 0
+	majorBytes = 2
+	majorText  = 3
+	majorArray = 4
+	majorMap   = 5
+	majorTag   = 6
+	majorOther = 7
+)
+
+// tagEncodedCBOR marks a byte string that holds one CBOR item (RFC 8949
+// section 3.4.5.1).
+const tagEncodedCBOR = 24
+
+// maxDepth bounds how deep skip descends. Messages nest to 4.
+const maxDepth = 16
+
+// errShort says that more bytes have to come before the item can be read.
+var errShort = errors.New("message is not complete")
+
+// decoder reads a few items off the front of b. It reads what the messages of
+// the protocol are made of and no more: definite lengths, as the node's own
+// codec reads and writes them; integers of any width. A failure sticks: later
+// reads return zero values.
+type decoder struct {
+	b    []byte
+	off  int
+	need int // if err is errShort: how long b has to be at least
+	err  error
+}
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: at byte %d: %s", ErrMalformed, d.off, fmt.Sprintf(format, args...))
+	}
+}
+
+func (d *decoder) short(need int) {
+	if d.err == nil {
+		d.err, d.need = errShort, need
+	}
+}
+
+// head reads the head of an item: its major type and argument.
+func (d *decoder) head() (major byte, arg uint64) {
+	if d.err != nil {
+		return 0, 0
+	}
+	if d.off >= len(d.b) {
+		d.short(d.off + 1)
+		return 0, 0
+	}
+	first := d.b[d.off]
+	major, info := first>>5, first&0x1f
+	if info < 24 {
+		d.off++
+		return major, uint64(info)
+	}
+	if info > 27 {
+		d.fail("byte %#02x: an indefinite length or a reserved form where a definite one belongs", first)
+		return 0, 0
+	}
+	n := 1 << (info - 24)
+	if len(d.b)-d.off < 1+n {
+		d.short(d.off + 1 + n)
+		return 0, 0
+	}
+	for _, x := range d.b[d.off+1 : d.off+1+n] {
+		arg = arg<<8 | uint64(x)
+	}
+	d.off += 1 + n
+	return major, arg
+}
+
+// expect reads the head of an item of the given major type.
+func (d *decoder) expect(want byte, what string) uint64 {
+	at := d.off
+	major, arg := d.head()
+	if d.err == nil && major != want {
+		d.off = at
+		d.fail("%s: CBOR major type %d, want %d", what, major, want)
+		return 0
+	}
+	return arg
+}
+
+func (d *decoder) uint(what string) uint64 { return d.expect(majorUint, what) }
+
+// array reads the head of an array and returns the number of its items.
+func (d *decoder) array(what string) uint64 { return d.expect(majorArray, what) }
+
+// bytes reads a byte string of at most limit bytes.
+func (d *decoder) bytes(what string, limit int) []byte {
+	return d.string(majorBytes, what, limit)
+}
+
+func (d *decoder) string(major byte, what string, limit int) []byte {
+	n := d.expect(major, what)
+	if d.err != nil {
+		return nil
+	}
+	if n > uint64(limit) {
+		if d.err == nil {
+			d.err = fmt.Errorf("%w: %s of %d bytes, the limit is %d", ErrTooLarge, what, n, limit)
+		}
+		return nil
+	}
+	if end := d.off + int(n); end > len(d.b) {
+		d.short(end)
+		return nil
+	}
+	b := d.b[d.off : d.off+int(n) : d.off+int(n)]
+	d.off += int(n)
+	return b
+}
+
+// skip reads over one item of any kind with definite lengths.
+func (d *decoder) skip(depth int) {
+	if depth > maxDepth {
+		d.fail("nested deeper than %d", maxDepth)
+	}
+	major, arg := d.head()
+	if d.err != nil {
+		return
+	}
+	items := arg
+	switch major {
+	case majorBytes, majorText:
+		if arg > uint64(len(d.b)-d.off) {
+			if arg > defaultMaxMessage {
+				d.fail("string of %d bytes", arg)
+				return
+			}
+			d.short(d.off + int(arg))
+			return
+		}
+		d.off += int(arg)
+		return
+	case majorArray:
+	case majorMap:
+		if arg > defaultMaxMessage {
+			d.fail("map of %d entries", arg)
+			return
+		}
+		items = 2 * arg
+	case majorTag:
+		items = 1
+	default:
+		return
+	}
+	for ; items > 0 && d.err == nil; items-- {
+		d.skip(depth + 1)
+	}
+}
+
+func appendHead(b []byte, major byte, arg uint64) []byte {
+	m := major << 5
+	switch {
+	case arg < 24:
+		return append(b, m|byte(arg))
+	case arg <= 0xff:
+		return append(b, m|24, byte(arg))
+	case arg <= 0xffff:
+		return append(b, m|25, byte(arg>>8), byte(arg))
+	case arg <= 0xffffffff:
+		return append(b, m|26, byte(arg>>24), byte(arg>>16), byte(arg>>8), byte(arg))
+	}
+	return append(b, m|27, byte(arg>>56), byte(arg>>48), byte(arg>>40), byte(arg>>32),
+		byte(arg>>24), byte(arg>>16), byte(arg>>8), byte(arg))
+}
