@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes; --help lists them, and scripts may rely on them.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // anything not listed below
+	exitUsage       = 2 // flags or arguments
+	exitHeld        = 3 // another process holds the data directory
+	exitNode        = 4 // the node cannot be reached, or refuses us
+	exitDiverged    = 5 // the node's chain or network is not the one the data directory holds
+	exitBadInput    = 6 // a block, query or file given to us is not what it should be
+	exitNotThere    = 7 // nothing answers: no data directory, no running follower
+	exitInterrupted = 130
+)
+
+const exitHelp = `Exit codes:
+  0 done            4 node cannot be reached, or refuses us
+  1 failed          5 node's chain or network is not the one of the data directory
+  2 usage           6 a block, query or file that was given is bad
+  3 directory held  7 no data directory there, or no follower running
+`
+
+// codedError carries the exit code of a failure.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+func coded(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &codedError{code, err}
+}
+
+// usage marks an error in what was typed.
+func usage(format string, args ...any) error {
+	return coded(exitUsage, fmt.Errorf(format, args...))
+}
+
+// usageArgs makes cobra's complaints about arguments usage errors.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return coded(exitUsage, check(cmd, args)) }
+}
+
+// describe is what a person reads of an error.
+func describe(err error) string { return err.Error() }
+
+func exitCode(err error) int {
+	var c *codedError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &c):
+		return c.code
+	case errors.Is(err, context.Canceled):
+		return exitOK // asked to end by a signal, and ended
+	}
+	return classify(err)
+}

@@ -1,0 +1,39 @@
+package follow
+
+import (
+	"slices"
+
+	"github.com/ourotail/ourotail/chain"
+)
+
+// retireAVVM adds to the first block of Allegra, before its transactions, the
+// spending of the genesis redemption outputs that nobody redeemed: the ledger
+// removes them at that boundary without a transaction (ledger: Allegra
+// translation, returnRedeemAddrsToReserves). They are spent by the all-zero id.
+func (f *Follower) retireAVVM(e *chain.Effects) error {
+	if len(f.cfg.AVVM) == 0 || e.Era < chain.Allegra {
+		return nil
+	}
+	if head, ok := f.points.Head(); ok && head.Era >= chain.Allegra {
+		return nil
+	}
+	if err := f.commit(); err != nil { // so that the store knows what is left of them
+		return err
+	}
+	left, err := f.cfg.Store.Live(f.cfg.AVVM)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	slices.SortFunc(left, chain.TxIn.Compare)
+	n := len(left)
+	spent := make([]chain.Output, n, n+len(e.Spent))
+	for i, ref := range left {
+		spent[i].Ref = ref
+	}
+	e.Spent = append(spent, e.Spent...)
+	for i := range e.Txs {
+		e.Txs[i].Spent += n
+	}
+	e.Txs = slices.Insert(e.Txs, 0, chain.TxEffects{Valid: true, Spent: n})
+	return nil
+}

@@ -1,0 +1,178 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ourotail/ourotail/chain"
+)
+
+// message takes one message of the node, in order.
+func (f *Follower) message(ctx context.Context, m chain.Message) error {
+	switch m.Kind {
+	case chain.RollForward:
+		f.heard(m.Tip)
+		if err := f.forward(m); err != nil {
+			return err
+		}
+		head, _ := f.points.Head()
+		if !head.Boundary && head.Height == f.cfg.Until {
+			if err := f.commit(); err != nil {
+				return err
+			}
+			return errDone
+		}
+		if f.full() {
+			return f.commitAndBrake(ctx)
+		}
+		return nil
+	case chain.RollBackward:
+		f.heard(m.Tip)
+		return f.backward(ctx, m.Point, m.Tip)
+	case chain.AwaitReply:
+		return nil
+	}
+	return fmt.Errorf("%w: message of kind %d", ErrNonsense, m.Kind)
+}
+
+func (f *Follower) commitAndBrake(ctx context.Context) error {
+	if err := f.commit(); err != nil || f.cfg.Brake == nil {
+		return err
+	}
+	return f.cfg.Brake(ctx)
+}
+
+// settle ends a run of messages: near the tip what has come is committed now,
+// far from it the batch may grow.
+func (f *Follower) settle(list []chain.Message) error {
+	if len(list) == 0 {
+		return nil
+	}
+	last := list[len(list)-1]
+	if last.Kind == chain.AwaitReply || f.open.journal || len(f.open.blocks) == 0 {
+		if err := f.commit(); err != nil {
+			return err
+		}
+	}
+	head := f.cfg.Store.Head()
+	tip := f.status.get().Tip
+	atTip := last.Kind == chain.AwaitReply || head.Point == tip.Point
+	if atTip && len(f.open.blocks) == 0 {
+		f.status.update(func(s *Status) { s.Phase, s.LastError, s.Failures = Following, nil, 0 })
+		if f.cfg.ExitAtTip {
+			return errDone
+		}
+	}
+	return nil
+}
+
+// backward rolls back to the point, wherever it lies: at the head (no event),
+// in the open batch, in committed blocks, or below what can be undone.
+func (f *Follower) backward(ctx context.Context, to chain.Point, tip chain.Tip) error {
+	head, ok := f.points.Head()
+	if head.Point == to || !ok && to.IsOrigin() {
+		return nil
+	}
+	committed := f.cfg.Store.Head()
+	if to == committed.Point {
+		f.cut(0)
+		return nil
+	}
+	for i, e := range f.open.blocks {
+		if e.Point == to {
+			f.cut(i + 1)
+			return nil
+		}
+	}
+	f.cut(0)
+	behind, err := f.behind(tip)
+	if err != nil {
+		return err
+	}
+	if behind {
+		return fmt.Errorf("%w: its tip is %s, our head is %s", ErrBehind, tip, committed.At())
+	}
+	return f.undo(ctx, to, tip)
+}
+
+// undo rolls committed blocks back.
+func (f *Follower) undo(ctx context.Context, to chain.Point, tip chain.Tip) error {
+	target := chain.Link{Height: chain.OriginHeight}
+	if !to.IsOrigin() {
+		l, ok := f.points.Find(to)
+		if !ok {
+			return f.diverged(chain.At{Point: to, Height: chain.OriginHeight}, tip, "the point is not on our chain, or too old")
+		}
+		target = l
+	} else if !f.points.Whole() {
+		// A malformed point reads as origin in some libraries, and no node rolls a
+		// client that stands deep in the chain back to the start.
+		return fmt.Errorf("%w: a roll backward to origin from %s", ErrNonsense, f.cfg.Store.Head().At())
+	}
+	if floor := f.cfg.Store.Floor(); target.Height < floor.Height || f.cfg.Store.Highest()-target.Height > f.cfg.K {
+		return f.diverged(target.At(), tip, fmt.Sprintf("it is more than k = %d blocks below the highest block we had", f.cfg.K))
+	}
+	f.status.update(func(s *Status) { s.Phase = RollingBack })
+	depth := f.cfg.Store.Head().Height - target.Height
+	flush, err := f.undoAndBuffer(ctx, target)
+	f.status.update(func(s *Status) { s.Phase, s.Head, s.Rollbacks = Following, f.cfg.Store.Head(), s.Rollbacks+1 })
+	if flush != nil {
+		flush()
+	}
+	if err != nil {
+		return err
+	}
+	log := f.log.Info
+	if depth > 3 {
+		log = f.log.Warn
+	}
+	log("rolled back", "to", target.At(), "depth", depth)
+	return nil
+}
+
+func (f *Follower) undoAndBuffer(ctx context.Context, target chain.Link) (flush func(), err error) {
+	f.publish.Lock()
+	defer f.publish.Unlock()
+	if err := f.cfg.Store.Rollback(ctx, target.Point); err != nil {
+		// The store may stand between: what it reached is a valid, shorter chain,
+		// and readers must not stay above it.
+		err = fmt.Errorf("rolling back to %s: %w", target.At(), err)
+		head := f.cfg.Store.Head()
+		if _, cerr := f.points.CutTo(head.Point); cerr != nil {
+			return nil, &FatalError{Op: "rolling back", At: head.At(), Cause: err}
+		}
+		flush, _ := f.bufferRollback(head)
+		return flush, &FatalError{Op: "rolling back", At: head.At(), Cause: err}
+	}
+	gone, err := f.points.CutTo(target.Point)
+	if err != nil {
+		return nil, &FatalError{Op: "rolling back", At: target.At(), Cause: err}
+	}
+	for _, l := range gone {
+		if !l.Boundary { // leaving only a boundary block is no event (contract 1.6)
+			return f.bufferRollback(target)
+		}
+	}
+	return nil, nil
+}
+
+// bufferRollback tells the hub, which knows no boundary blocks: a rollback to
+// one reaches it as a rollback to the block below.
+func (f *Follower) bufferRollback(target chain.Link) (func(), error) {
+	at := target.At()
+	for target.Boundary {
+		below, ok, err := f.cfg.Store.LinkAt(chain.Position{Height: target.Height})
+		if err != nil {
+			return nil, err
+		}
+		if !ok { // the genesis boundary block has nothing below
+			at = chain.Origin
+			break
+		}
+		target, at = below, below.At()
+	}
+	if target.Point.IsOrigin() {
+		at = chain.Origin
+	}
+	return f.cfg.Hub.BufferRollback(at)
+}

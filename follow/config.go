@@ -1,0 +1,101 @@
+package follow
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/resolve"
+)
+
+// Conn is one connection to a node, past its handshake. Closing it, or the end
+// of a context, makes the other methods return.
+type Conn interface {
+	// Intersect asks for the first of the points, newest first, that is on the
+	// node's chain; ok is false if none is. No points is a question for the tip.
+	Intersect(ctx context.Context, points []chain.Point) (found chain.Point, ok bool, tip chain.Tip, err error)
+	// Next waits for at least one message.
+	Next(ctx context.Context) (chain.Messages, error)
+	Close() error
+}
+
+// Store keeps the set of unspent outputs, the journal and the points. Commit
+// and Rollback are durable when they return.
+type Store interface {
+	resolve.Source
+	// Head returns the newest committed block; at origin its height is
+	// chain.OriginHeight.
+	Head() chain.Link
+	// Highest is the greatest height ever committed.
+	Highest() chain.Height
+	// Floor is the oldest point that Rollback can reach.
+	Floor() chain.At
+	// Links returns the newest n blocks or more, oldest first, and whether
+	// nothing but origin lies below them.
+	Links(n int) (links []chain.Link, whole bool, err error)
+	// LinkAt returns our block at a position.
+	LinkAt(p chain.Position) (chain.Link, bool, error)
+	// Live returns those of the references that are in the set.
+	Live(refs []chain.TxIn) ([]chain.TxIn, error)
+	Commit(blocks []*chain.Effects) error
+	// Rollback makes the point the head. A crash in the middle leaves a valid
+	// chain between the two.
+	Rollback(ctx context.Context, to chain.Point) error
+}
+
+// Hub fans blocks out. The buffer methods are called under the publish lock,
+// the functions they return after it.
+type Hub interface {
+	BufferBlock(b *chain.AppliedBlock) (flush func(), err error)
+	BufferRollback(to chain.At) (flush func(), err error)
+	// Skip moves a hub that has no subscribers to a point without showing it
+	// the blocks below.
+	Skip(tip chain.At)
+	Subscribers() int
+	FailAll(cause error)
+}
+
+// Config says what to follow, and how.
+type Config struct {
+	Dial  func(ctx context.Context) (Conn, error)
+	Store Store
+	Hub   Hub
+	// K is the security parameter, in blocks.
+	K chain.Height
+	// ByronEpochSlots is the length of a Byron epoch in slots, ten times the
+	// Byron genesis' k; zero for 21,600.
+	ByronEpochSlots uint64
+	// AVVM are the genesis outputs that the ledger removes at the Allegra
+	// boundary if they are unspent then (contract 1.7), sorted.
+	AVVM []chain.TxIn
+	// Until ends Run once the main block at this height is committed;
+	// chain.OriginHeight for never.
+	Until chain.Height
+	// ExitAtTip ends Run once the node has no more blocks.
+	ExitAtTip bool
+	// MaxBlocks and MaxBytes bound the open batch, in blocks and in bytes of raw
+	// blocks; zero for the defaults.
+	MaxBlocks int
+	MaxBytes  int
+	// Brake, if set, is called between batches with no lock held; following
+	// goes on when it returns. An owner of a slow reader waits here.
+	Brake func(ctx context.Context) error
+	// Quarantine, if set, keeps the bytes of a block that does not decode and
+	// returns where.
+	Quarantine func(raw []byte) (where string, err error)
+	// Retry is called with the error of a session and says how long to wait, or
+	// that the error is final. Nil for DefaultRetry.
+	Retry  func(err error, failures int) (wait time.Duration, retry bool)
+	Logger *slog.Logger
+}
+
+// Batches hold at most this much by default. More saves little: at 1,000
+// blocks a commit's fixed cost is spread thin.
+const (
+	DefaultMaxBlocks = 1000
+	DefaultMaxBytes  = 4 << 20
+	// watchedMaxBlocks bounds batches while somebody is subscribed: a whole batch
+	// is buffered in mailboxes before anybody can read it.
+	watchedMaxBlocks = 64
+)

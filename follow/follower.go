@@ -1,0 +1,265 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/ledger"
+	"github.com/ourotail/ourotail/resolve"
+	"github.com/ourotail/ourotail/rollback"
+)
+
+// Follower follows one node into one store. Run drives it; Status and Locked
+// may be called from any goroutine.
+type Follower struct {
+	cfg Config
+	log *slog.Logger
+
+	publish sync.Mutex // held over commit (or undo) and buffering in the hub
+
+	points   *rollback.Points // the committed chain and, above it, the open batch
+	resolver *resolve.Resolver
+	walked   ledger.Block
+	builder  resolve.Builder
+	open     batch
+	status   status
+}
+
+// errDone ends a session that reached what was asked for.
+var errDone = errors.New("done")
+
+// New returns a follower that has not started.
+func New(cfg Config) *Follower {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.MaxBlocks == 0 {
+		cfg.MaxBlocks = DefaultMaxBlocks
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = DefaultMaxBytes
+	}
+	if cfg.Retry == nil {
+		cfg.Retry = DefaultRetry
+	}
+	f := &Follower{cfg: cfg, log: cfg.Logger, resolver: resolve.New(cfg.Store)}
+	f.walked.ByronEpochSlots = cfg.ByronEpochSlots
+	f.builder.ByronEpochSlots = cfg.ByronEpochSlots
+	f.status.now = Status{Phase: Starting, Head: cfg.Store.Head(), Tip: chain.Origin}
+	return f
+}
+
+// Status returns a picture of the follower now.
+func (f *Follower) Status() Status { return f.status.get() }
+
+// Locked runs fn under the publish lock: while it runs the store's head is the
+// hub's tip and neither moves. fn must not wait for a reader.
+func (f *Follower) Locked(fn func()) {
+	f.publish.Lock()
+	defer f.publish.Unlock()
+	fn()
+}
+
+// Run follows until ctx ends (its error), what Config asked for is reached
+// (nil), or a person must act (*FatalError or the store's error).
+func (f *Follower) Run(ctx context.Context) error {
+	defer f.status.update(func(s *Status) { s.Phase = Stopped })
+	if err := f.load(); err != nil {
+		return err
+	}
+	if f.reached() {
+		return nil
+	}
+	for failures := 0; ; {
+		before := f.status.get().Blocks
+		err := f.session(ctx)
+		switch {
+		case errors.Is(err, errDone):
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		if f.status.get().Blocks > before {
+			failures = 0
+		}
+		failures++
+		wait, retry := f.cfg.Retry(err, failures)
+		if !retry {
+			f.cfg.Hub.FailAll(err)
+			return err
+		}
+		f.note(err, failures, wait)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// note records and logs a session's end, the same error once.
+func (f *Follower) note(err error, failures int, wait time.Duration) {
+	last := f.status.get().LastError
+	phase := Disconnected
+	if errors.Is(err, ErrBehind) {
+		phase = NodeBehind
+	}
+	f.status.update(func(s *Status) { s.Phase, s.LastError, s.Failures = phase, err, failures })
+	level := slog.LevelWarn
+	if last != nil && last.Error() == err.Error() {
+		level = slog.LevelDebug
+	} else if phase == NodeBehind {
+		level = slog.LevelInfo
+	}
+	f.log.Log(context.Background(), level, "session ended, trying again", "error", err, "failures", failures, "wait", wait.Round(time.Millisecond))
+}
+
+// DefaultRetry waits from a quarter of a second, doubling up to 30 s, with
+// jitter; a *FatalError, an input that does not resolve and a store's own error
+// are final.
+func DefaultRetry(err error, failures int) (time.Duration, bool) {
+	var fatal *FatalError
+	var input *resolve.InputError
+	if errors.As(err, &fatal) || errors.As(err, &input) {
+		return 0, false
+	}
+	wait := 250 * time.Millisecond << min(failures-1, 7)
+	if errors.Is(err, ErrBehind) || errors.Is(err, ErrUndecodable) {
+		wait = max(wait, 2*time.Second)
+	}
+	wait = min(wait, 30*time.Second)
+	return wait/2 + rand.N(wait/2+1), true
+}
+
+// load takes the newest points from the store.
+func (f *Follower) load() error {
+	keep := int(f.cfg.K) + 64 // boundary blocks, and a step of slack
+	f.points = rollback.New(keep)
+	links, whole, err := f.cfg.Store.Links(keep)
+	if err != nil {
+		return fmt.Errorf("reading the last points: %w", err)
+	}
+	if err := f.points.Load(links, whole); err != nil {
+		return &FatalError{Op: "reading the last points", At: f.cfg.Store.Head().At(), Cause: err,
+			Hint: "the store is damaged; run `ourotail check` on the data directory, or start over with an empty one"}
+	}
+	if head, ok := f.points.Head(); ok && head != f.cfg.Store.Head() {
+		return &FatalError{Op: "reading the last points", At: f.cfg.Store.Head().At(), Cause: fmt.Errorf("they end at %s", head.At()),
+			Hint: "the store is damaged; start over with an empty data directory"}
+	}
+	return nil
+}
+
+// reached tells whether Until lies at or below the committed head.
+func (f *Follower) reached() bool {
+	head := f.cfg.Store.Head()
+	return f.cfg.Until > chain.OriginHeight && head.Height >= f.cfg.Until && !head.Point.IsOrigin()
+}
+
+// session is one connection, from dial to its end. Blocks that joined the open
+// batch but were not committed are forgotten with it.
+func (f *Follower) session(ctx context.Context) (err error) {
+	f.status.update(func(s *Status) { s.Phase = Connecting })
+	conn, err := f.cfg.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		conn.Close()
+		f.drop()
+	}()
+	if err := f.intersect(ctx, conn); err != nil {
+		return err
+	}
+	for {
+		if f.cfg.Brake != nil {
+			if err := f.cfg.Brake(ctx); err != nil {
+				return err
+			}
+		}
+		msgs, err := conn.Next(ctx)
+		if err != nil {
+			// What came before the end is good: keep it.
+			return errors.Join(err, f.commit())
+		}
+		err = f.messages(ctx, msgs.List)
+		f.open.own(msgs.Release) // only now: a commit in the middle must not free what is still to come
+		if err == nil {
+			err = f.settle(msgs.List)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (f *Follower) messages(ctx context.Context, list []chain.Message) error {
+	for _, m := range list {
+		if err := f.message(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intersect finds where to go on.
+func (f *Follower) intersect(ctx context.Context, conn Conn) error {
+	ladder := f.points.Ladder()
+	found, ok, tip, err := conn.Intersect(ctx, ladder)
+	if err != nil {
+		return err
+	}
+	f.heard(tip)
+	head, _ := f.points.Head()
+	if !ok {
+		behind, err := f.behind(tip)
+		if err != nil {
+			return err
+		}
+		if behind {
+			return fmt.Errorf("%w: its tip is %s, our head is %s", ErrBehind, tip, head.At())
+		}
+		return f.diverged(chain.At{Point: chain.Point{}, Height: chain.OriginHeight}, tip, "none of our points is on its chain")
+	}
+	f.log.Info("connected", "intersection", found, "head", head.At(), "tip", tip)
+	return nil
+}
+
+func (f *Follower) diverged(to chain.At, tip chain.Tip, why string) error {
+	head := f.cfg.Store.Head()
+	return &FatalError{Op: "following the node", At: head.At(),
+		Cause: fmt.Errorf("%w: %s (its tip is %s, we can roll back to %s, it wants %s)", ErrDiverged, why, tip, f.cfg.Store.Floor(), to),
+		Hint:  "is this socket the right node, on the right network? If its chain really was replaced, start over with an empty data directory"}
+}
+
+// behind tells whether the node's tip is one of our blocks below our head: then
+// its chain is a part of ours, and it is still catching up.
+func (f *Follower) behind(tip chain.Tip) (bool, error) {
+	head := f.cfg.Store.Head()
+	switch {
+	case tip.IsOrigin():
+		return !head.Point.IsOrigin(), nil
+	case tip.Point == head.Point, tip.Height > head.Height:
+		return false, nil
+	}
+	for _, boundary := range []bool{false, true} {
+		l, ok, err := f.cfg.Store.LinkAt(chain.Position{Height: tip.Height, Boundary: boundary})
+		if err != nil {
+			return false, err
+		}
+		if ok && l.Point == tip.Point {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (f *Follower) heard(tip chain.Tip) {
+	f.status.update(func(s *Status) { s.Tip, s.TipSeen = tip, time.Now() })
+}
