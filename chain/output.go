@@ -149,9 +149,8 @@ func (o *TxOut) DatumID() (Hash, bool) {
 	return Hash{}, false
 }
 
-// UTxO is an output with its reference and the block that made it. The point
-// is origin when that block lies deeper than the rollback horizon, and for
-// genesis outputs.
+// UTxO is an output with its reference and the block that made it: origin for
+// genesis outputs, and where a provider does not know.
 type UTxO struct {
 	Ref     TxIn
 	Out     TxOut

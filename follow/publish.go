@@ -48,11 +48,17 @@ func (f *Follower) bufferBlocks() (func(), error) {
 	return flush, nil
 }
 
-// createdAt names the block at a height if it is within the points held, and
-// origin if it is older: that is all a subscriber may rely on (contract 3.3).
-func (f *Follower) createdAt(height chain.Height) chain.At {
-	if l, ok := f.points.At(height); ok {
-		return l.At()
+// createdAt names the block at a height of our chain.
+func (f *Follower) createdAt(height chain.Height) (chain.At, error) {
+	l, ok := f.points.At(height)
+	if !ok {
+		var err error
+		if l, ok, err = f.cfg.Store.LinkAt(chain.Position{Height: height}); err != nil {
+			return chain.Origin, err
+		}
 	}
-	return chain.Origin
+	if !ok {
+		return chain.Origin, fmt.Errorf("no block is kept for height %d", height)
+	}
+	return l.At(), nil
 }

@@ -18,8 +18,8 @@ type Builder struct {
 
 // Build decodes a resolved block with everything that subscribers may ask of it.
 // Its bytes are copied once, so that the result outlives e's buffers. createdAt
-// names the block at a height, or origin if it is too old to matter.
-func (b *Builder) Build(e *chain.Effects, createdAt func(chain.Height) chain.At) (*chain.AppliedBlock, error) {
+// names the block at a height of the chain that e belongs to.
+func (b *Builder) Build(e *chain.Effects, createdAt func(chain.Height) (chain.At, error)) (*chain.AppliedBlock, error) {
 	raw, spent := own(e)
 	b.block.ByronEpochSlots = b.ByronEpochSlots
 	if err := b.block.Walk(raw); err != nil {
@@ -59,7 +59,10 @@ func (b *Builder) Build(e *chain.Effects, createdAt func(chain.Height) chain.At)
 			o := &e.Spent[s]
 			at := chain.Origin
 			if o.Height > chain.OriginHeight {
-				at = createdAt(o.Height)
+				var err error
+				if at, err = createdAt(o.Height); err != nil {
+					return nil, fmt.Errorf("block %s, output %s: %w", e.At(), o.Ref, err)
+				}
 			}
 			if err := add(o, spent[s], at); err != nil {
 				return nil, err
