@@ -2,6 +2,8 @@ package chainsync
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -9,7 +11,18 @@ import (
 	"github.com/ourotail/ourotail/chain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(benchServerEnv); spec != "" {
+		var path string
+		var blocks, size int
+		var batch bool
+		if _, err := fmt.Sscan(spec, &path, &blocks, &size, &batch); err != nil {
+			panic(err)
+		}
+		panic(benchServer(path, blocks, size, batch))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // TestFollow follows a short chain from an intersection to the tip, through a
 // fork, in segments of every awkward size.
