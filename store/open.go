@@ -1,0 +1,291 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/gofrs/flock"
+
+	"github.com/ourotail/ourotail/chain"
+)
+
+// Store is an open store. Outputs, Commit, Rollback and Genesis belong to one
+// goroutine at a time; everything else may be called from any.
+type Store struct {
+	opts   Options
+	log    *slog.Logger
+	db     *badger.DB
+	lock   *flock.Flock
+	limits limits
+	hook   func(string) error
+	closed atomic.Bool
+
+	// redoLock is held for writing while the database is between two heads
+	// (redo.go), for reading while a view of it is opened.
+	redoLock sync.RWMutex
+
+	mu      sync.Mutex // one writer: everything below
+	head    head
+	links   []chain.Link // base, then every block with a record; the last is the head
+	orphans map[chain.Hash]chain.Link
+	known   []chain.Hash // orphans that the write under way removes
+	broken  error
+	ops     opset
+	entries []badger.Entry
+	rec     record
+
+	lookup *badger.Txn // of Outputs, from commit to commit
+	found  arena       // bytes that Outputs handed out
+
+	state atomic.Pointer[State]
+}
+
+// Open opens the store, making it if it is not there. It is the recovery
+// procedure: it finishes or removes what a kill interrupted, and checks the head
+// against the journal. It returns errors that wrap ErrNetwork, ErrFormat,
+// ErrSettings, ErrHeld (as *HeldError), ErrNoStore or ErrDamaged.
+func Open(opts Options) (_ *Store, err error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Memory == 0 {
+		opts.Memory = DefaultMemory
+	}
+	opts.Memory = max(opts.Memory, MinMemory)
+	if opts.K < 1 && !opts.Existing {
+		return nil, fmt.Errorf("%w: k is %d, it must be at least 1", ErrSettings, opts.K)
+	}
+	s := &Store{opts: opts, log: opts.Logger, hook: opts.hook}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	if err := s.openDB(); err != nil {
+		return nil, err
+	}
+	s.limits = limitsOf(s.db)
+	if err := s.openMeta(); err != nil {
+		return nil, err
+	}
+	if err := s.recoverRedo(); err != nil {
+		return nil, err
+	}
+	if err := s.load(); err != nil {
+		return nil, err
+	}
+	s.publish()
+	return s, nil
+}
+
+func (s *Store) openDB() (err error) {
+	dir := ""
+	if !s.opts.inMemory {
+		dir = filepath.Join(s.opts.Dir, "db")
+		if s.opts.Existing {
+			if _, err := os.Stat(filepath.Join(dir, "MANIFEST")); errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
+			} else if err != nil {
+				return err
+			}
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		if s.lock, err = hold(s.opts.Dir); err != nil {
+			return err
+		}
+	}
+	// Badger panics on some kinds of damage.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrDamaged, r)
+		}
+	}()
+	if s.db, err = badger.Open(badgerOptions(s.opts, dir)); err != nil {
+		s.db = nil
+		var path *fs.PathError
+		var number syscall.Errno
+		if errors.As(err, &path) || errors.As(err, &number) { // no permission, no space
+			return fmt.Errorf("open the database in %s: %w", dir, err)
+		}
+		return fmt.Errorf("%w: open the database in %s: %w", ErrDamaged, dir, err)
+	}
+	return nil
+}
+
+// openMeta reads what the store was made for, or writes it into an empty one.
+func (s *Store) openMeta() error {
+	var m meta
+	var found bool
+	err := s.db.View(func(txn *badger.Txn) (err error) {
+		found, err = get(txn, metaKey, func(v []byte) (err error) {
+			m, err = decodeMeta(v)
+			return err
+		})
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !found && s.opts.Existing:
+		return fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
+	case !found:
+		m = meta{version: formatVersion, magic: s.opts.Magic, k: s.opts.K, archive: s.opts.Archive, made: time.Now().Unix()}
+		h := emptyHead()
+		if err := s.write([]op{{key: metaKey, val: appendMeta(nil, m)}}, &h); err != nil {
+			return err
+		}
+	case s.opts.Existing:
+		s.opts.Magic, s.opts.K, s.opts.Archive = m.magic, m.k, m.archive
+	case m.magic != s.opts.Magic:
+		return fmt.Errorf("%w: %s holds network magic %d, wanted is %d", ErrNetwork, s.opts.Dir, m.magic, s.opts.Magic)
+	case m.k != s.opts.K:
+		return fmt.Errorf("%w: %s was made for k = %d, wanted is %d", ErrSettings, s.opts.Dir, m.k, s.opts.K)
+	case m.archive != s.opts.Archive:
+		return fmt.Errorf("%w: %s keeps %s", ErrSettings, s.opts.Dir, retention(m.archive))
+	}
+	s.state.Store(&State{Made: m.made})
+	return nil
+}
+
+func retention(archive bool) string {
+	if archive {
+		return "spent outputs (an archive), wanted is one that does not"
+	}
+	return "unspent outputs only, an archive is wanted"
+}
+
+// load reads the head and the newest links and checks that they agree.
+func (s *Store) load() error {
+	s.orphans = map[chain.Hash]chain.Link{}
+	return s.db.View(func(txn *badger.Txn) error {
+		found, err := get(txn, headKey, func(v []byte) (err error) {
+			s.head, err = decodeHead(v)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("%w: it has no head", ErrDamaged)
+		}
+		if err := s.loadLinks(txn); err != nil {
+			return err
+		}
+		return s.loadOrphans(txn)
+	})
+}
+
+// loadLinks reads the records above the base: they must lead from it to the
+// head without a gap, and none may lie above.
+func (s *Store) loadLinks(txn *badger.Txn) error {
+	s.links = append(s.links[:0], s.head.base)
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{keyRecord}})
+	defer it.Close()
+	for it.Seek(appendPositionKey(nil, keyRecord, s.head.base.Position())); it.Valid(); it.Next() {
+		pos, err := positionFromKey(it.Item().Key())
+		if err != nil {
+			return err
+		}
+		if pos.Compare(s.head.base.Position()) <= 0 {
+			continue // not swept yet
+		}
+		var l chain.Link
+		if err := it.Item().Value(func(v []byte) error {
+			r := reader{b: v}
+			if l = r.link(); r.bad {
+				return r.end("a journal record")
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		below := s.links[len(s.links)-1]
+		if l.Position() != pos || !follows(below, l) {
+			return fmt.Errorf("%w: the journal has %s behind %s", ErrDamaged, l.At(), below.At())
+		}
+		s.links = append(s.links, l)
+	}
+	if top := s.links[len(s.links)-1]; top != s.head.link {
+		return fmt.Errorf("%w: the journal ends at %s, the head is %s", ErrDamaged, top.At(), s.head.link.At())
+	}
+	return nil
+}
+
+// follows tells whether l can stand on below: its parent, and a height that is
+// one higher, or the same for a boundary block. The first block of a chain has
+// height 0, or 1 where the genesis boundary block is not served.
+func follows(below, l chain.Link) bool {
+	if below.Point.IsOrigin() {
+		return l.Height == 0 || l.Height == 1 && !l.Boundary
+	}
+	want := below.Height + 1
+	if l.Boundary {
+		want = below.Height
+	}
+	return l.Parent == below.Point.Hash && l.Height == want && l.Position().Compare(below.Position()) > 0
+}
+
+func (s *Store) loadOrphans(txn *badger.Txn) error {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{keyOrphan}})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		if err := it.Item().Value(func(v []byte) error {
+			l, err := decodeLink(v)
+			s.orphans[l.Point.Hash] = l
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish makes the head visible to State.
+func (s *Store) publish() {
+	old := s.state.Load()
+	h := &s.head
+	s.state.Store(&State{
+		Head: h.link, Highest: h.highest, Floor: s.floor().At(),
+		UTxOs: int64(h.utxos), Lovelace: h.lovelace, Marks: int64(h.marks), Seeded: h.seeded,
+		Magic: s.opts.Magic, K: s.opts.K, Archive: s.opts.Archive, Made: old.Made,
+		Index: h.indexInfo(),
+	})
+}
+
+// State returns what the store held after the last commit or rollback. It never
+// waits.
+func (s *Store) State() State { return *s.state.Load() }
+
+// Close waits for a write under way and closes the database. Snapshots must
+// have been closed before.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.release()
+}
+
+func (s *Store) release() error {
+	s.endLookups()
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Unlock())
+	}
+	return errors.Join(errs...)
+}

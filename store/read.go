@@ -1,0 +1,128 @@
+package store
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/ourotail/ourotail/chain"
+)
+
+// Outputs looks up the unspent outputs named by the Ref of each element and
+// fills in the rest, Raw included. It returns the index of the first that is not
+// there (never was, or is spent), or -1. The bytes are the store's and stay as
+// they are until the next Commit, Rollback or Close.
+//
+// It belongs to the goroutine that commits; others use a Snapshot.
+func (s *Store) Outputs(want []*chain.Output) (missing int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed.Load() {
+		return -1, ErrClosed
+	}
+	if s.lookup == nil {
+		s.lookup = s.view()
+	}
+	for i, o := range want {
+		found, err := lookUp(s.lookup, s.head.marks > 0, &s.found, o)
+		if err != nil {
+			return -1, err
+		}
+		if !found {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+// endLookups gives back the view and the bytes of Outputs.
+func (s *Store) endLookups() {
+	if s.lookup != nil {
+		s.lookup.Discard()
+		s.lookup = nil
+	}
+	s.found.reset()
+}
+
+// view opens a read transaction at a head.
+func (s *Store) view() *badger.Txn {
+	s.redoLock.RLock()
+	defer s.redoLock.RUnlock()
+	return s.db.NewTransaction(false)
+}
+
+// lookUp fills in an unspent output. marks tells whether any output is spent
+// and still kept: without any there is one question to ask, not two.
+func lookUp(txn *badger.Txn, marks bool, a *arena, o *chain.Output) (bool, error) {
+	var key [refKeySize]byte
+	found, err := get(txn, appendRefKey(key[:0], keyOutput, o.Ref), func(v []byte) error {
+		return decodeOutput(append(a.take(len(v)), v...), o)
+	})
+	if err != nil || !found || !marks {
+		return found, err
+	}
+	spent, err := get(txn, appendRefKey(key[:0], keyMark, o.Ref), func([]byte) error { return nil })
+	return !spent, err
+}
+
+// Links returns the newest n links oldest first, fewer if the chain is shorter;
+// whole tells that they reach down to origin.
+func (s *Store) Links(n int) (links []chain.Link, whole bool, err error) {
+	v := s.Snapshot()
+	defer v.Close()
+	return v.Links(n)
+}
+
+// LinkAt returns the block of our chain at a position. It returns an error that
+// wraps ErrUnknownPoint if there is none.
+func (s *Store) LinkAt(at chain.Position) (chain.Link, error) {
+	v := s.Snapshot()
+	defer v.Close()
+	return v.LinkAt(at)
+}
+
+// Find returns the block of our chain with exactly this point, however old. It
+// returns an error that wraps ErrUnknownPoint if there is none.
+func (s *Store) Find(p chain.Point) (chain.Link, error) {
+	v := s.Snapshot()
+	defer v.Close()
+	return v.Find(p)
+}
+
+// Effects rebuilds a block that has a record: see Snapshot.Effects.
+func (s *Store) Effects(at chain.Position, dst *chain.Effects) error {
+	v := s.Snapshot()
+	defer v.Close()
+	return v.Effects(at, dst)
+}
+
+// Orphans returns the blocks that were undone less than k below the highest
+// block, lowest first.
+func (s *Store) Orphans() []chain.Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]chain.Link, 0, len(s.orphans))
+	for _, l := range s.orphans {
+		out = append(out, l)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if c := out[i].Position().Compare(out[j].Position()); c != 0 {
+			return c < 0
+		}
+		return out[i].Point.Hash.String() < out[j].Point.Hash.String()
+	})
+	return out
+}
+
+// Orphan returns the link of a block that was undone, if it is still kept.
+func (s *Store) Orphan(hash chain.Hash) (chain.Link, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.orphans[hash]
+	return l, ok
+}
+
+func unknownAt(p chain.Position) error {
+	return fmt.Errorf("%w: height %d", ErrUnknownPoint, p.Height)
+}

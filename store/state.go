@@ -1,0 +1,156 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ourotail/ourotail/chain"
+)
+
+// formatVersion is written into every store. A store with a higher one is
+// refused.
+const formatVersion = 1
+
+// meta is what a store was made for; it is written once.
+type meta struct {
+	version uint64
+	magic   uint32
+	k       chain.Height
+	archive bool
+	made    int64 // unix seconds
+}
+
+func appendMeta(b []byte, m meta) []byte {
+	b = binary.AppendUvarint(b, m.version)
+	b = binary.AppendUvarint(b, uint64(m.magic))
+	b = appendHeight(b, m.k)
+	b = appendBool(b, m.archive)
+	return binary.AppendUvarint(b, uint64(m.made))
+}
+
+// decodeMeta refuses a newer version before it looks at anything behind it.
+func decodeMeta(b []byte) (m meta, err error) {
+	r := reader{b: b}
+	m.version = r.uvarint()
+	if !r.bad && m.version > formatVersion {
+		return m, fmt.Errorf("%w: it has format %d, this program knows up to %d", ErrFormat, m.version, formatVersion)
+	}
+	m.magic = uint32(r.below(1 << 32))
+	m.k = r.height()
+	m.archive = r.bool()
+	m.made = int64(r.below(1 << 62))
+	if m.version == 0 {
+		r.fail()
+	}
+	return m, r.end("the description of the store")
+}
+
+// head is the one value that every commit replaces: whatever it says, the rest
+// of the database agrees with.
+type head struct {
+	link     chain.Link     // newest committed block; OriginHeight if none
+	base     chain.Link     // newest block without a record: undo reaches down to it
+	swept    chain.Position // no record at or below it is left; it may lie below base
+	highest  chain.Height   // ever committed
+	utxos    uint64         // live outputs
+	lovelace uint64         // in them
+	marks    uint64         // outputs spent but kept because the spend can be undone
+	seeded   bool           // the genesis outputs are in
+	index    indexState
+	indexed  []byte // while building: the reference key up to which it is built
+}
+
+type indexState uint8
+
+const (
+	indexNone indexState = iota
+	indexBuilding
+	indexBuilt
+)
+
+func originLink() chain.Link { return chain.Link{Height: chain.OriginHeight} }
+
+func emptyHead() head {
+	return head{
+		link: originLink(), base: originLink(), swept: chain.Position{Height: chain.OriginHeight},
+		highest: chain.OriginHeight,
+	}
+}
+
+func appendHead(b []byte, h *head) []byte {
+	b = appendLink(b, h.link)
+	b = appendLink(b, h.base)
+	b = appendPosition(b, h.swept)
+	b = appendHeight(b, h.highest)
+	b = binary.AppendUvarint(b, h.utxos)
+	b = binary.AppendUvarint(b, h.lovelace)
+	b = binary.AppendUvarint(b, h.marks)
+	b = appendBool(b, h.seeded)
+	b = append(b, byte(h.index))
+	return append(b, h.indexed...)
+}
+
+const headMax = 2*linkMax + positionSize + 4*10 + 2 + refKeySize
+
+func decodeHead(b []byte) (h head, err error) {
+	r := reader{b: b}
+	h.link = r.link()
+	h.base = r.link()
+	if p := r.bytes(positionSize); p != nil {
+		h.swept.Height = chain.Height(binary.BigEndian.Uint64(p) ^ 1<<63)
+		h.swept.Boundary = p[8] == 1
+		if p[8] > 1 || h.swept.Height < chain.OriginHeight {
+			r.fail()
+		}
+	}
+	h.highest = r.height()
+	h.utxos = r.uvarint()
+	h.lovelace = r.uvarint()
+	h.marks = r.uvarint()
+	h.seeded = r.bool()
+	h.index = indexState(r.byte())
+	if h.index > indexBuilt {
+		r.fail()
+	}
+	if n := len(r.b); n == refKeySize-1 && h.index == indexBuilding {
+		h.indexed = append([]byte(nil), r.bytes(n)...)
+	}
+	return h, r.end("the head")
+}
+
+// State is what the store says about itself at one moment.
+type State struct {
+	Head     chain.Link   // newest committed block; the zero link with OriginHeight if there is none
+	Highest  chain.Height // highest height ever committed
+	Floor    chain.At     // the oldest point that Rollback accepts
+	UTxOs    int64        // unspent outputs at the head
+	Lovelace uint64       // in them
+	Marks    int64        // outputs spent within the reach of a rollback and kept for it
+	Seeded   bool         // Genesis was called
+	Magic    uint32
+	K        chain.Height
+	Archive  bool
+	Made     int64 // unix seconds of the store's first start
+	Index    Index
+}
+
+// Index tells how far the indexes are.
+type Index struct {
+	Started bool
+	Built   bool    // look-ups use them
+	Done    float64 // 0 to 1, of the first pass
+}
+
+func (h *head) indexInfo() Index {
+	switch h.index {
+	case indexBuilding:
+		done := 0.0
+		if len(h.indexed) >= 8 { // transaction ids are hashes: their place in the key space is the progress
+			done = float64(binary.BigEndian.Uint64(h.indexed)) / (1 << 64)
+		}
+		return Index{Started: true, Done: done}
+	case indexBuilt:
+		return Index{Started: true, Built: true, Done: 1}
+	}
+	return Index{}
+}

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/ourotail/ourotail/chain"
+)
+
+// walker goes down our chain, newest block first. A block's link is in its
+// record or in a pack of points, and the two interleave where records wait to be
+// swept.
+type walker struct {
+	records, packs *badger.Iterator
+	record         chain.Link
+	pack           pack
+	at             int // index in pack
+	hasRecord      bool
+	hasPack        bool
+}
+
+func newWalker(txn *badger.Txn) *walker {
+	opt := func(kind byte) badger.IteratorOptions {
+		return badger.IteratorOptions{Prefix: []byte{kind}, Reverse: true}
+	}
+	return &walker{records: txn.NewIterator(opt(keyRecord)), packs: txn.NewIterator(opt(keyPoints))}
+}
+
+func (w *walker) close() {
+	w.records.Close()
+	w.packs.Close()
+}
+
+// seek goes to the newest block at or below the position.
+func (w *walker) seek(p chain.Position) error {
+	w.records.Seek(appendPositionKey(nil, keyRecord, p))
+	if err := w.readRecord(); err != nil {
+		return err
+	}
+	w.packs.Seek(appendPositionKey(nil, keyPoints, p))
+	if err := w.readPack(); err != nil || !w.hasPack {
+		return err
+	}
+	for w.at > 0 && w.pack.position(w.at).Compare(p) > 0 {
+		w.at--
+	}
+	return nil
+}
+
+func (w *walker) readRecord() error {
+	if w.hasRecord = w.records.Valid(); !w.hasRecord {
+		return nil
+	}
+	return w.records.Item().Value(func(v []byte) error {
+		r := reader{b: v}
+		if w.record = r.link(); r.bad {
+			return r.end("a journal record")
+		}
+		return nil
+	})
+}
+
+func (w *walker) readPack() (err error) {
+	if w.hasPack = w.packs.Valid(); !w.hasPack {
+		return nil
+	}
+	item := w.packs.Item()
+	value, err := item.ValueCopy(nil)
+	if err != nil {
+		return err
+	}
+	w.pack, err = decodePack(item.KeyCopy(nil), value)
+	w.at = w.pack.len() - 1
+	return err
+}
+
+// link returns the block it stands at; false below the first.
+func (w *walker) link() (chain.Link, bool) {
+	switch {
+	case w.hasRecord && (!w.hasPack || w.record.Position().Compare(w.pack.position(w.at)) > 0):
+		return w.record, true
+	case w.hasPack:
+		return w.pack.link(w.at), true
+	}
+	return originLink(), false
+}
+
+// next goes one block down.
+func (w *walker) next() error {
+	l, ok := w.link()
+	switch {
+	case !ok:
+		return nil
+	case w.hasRecord && w.record == l:
+		w.records.Next()
+		return w.readRecord()
+	case w.at > 0:
+		w.at--
+		return nil
+	}
+	w.packs.Next()
+	return w.readPack()
+}
+
+// Links returns the newest n links oldest first; see Store.Links.
+func (v *Snapshot) Links(n int) (links []chain.Link, whole bool, err error) {
+	w := newWalker(v.txn)
+	defer w.close()
+	if err := w.seek(v.head.link.Position()); err != nil {
+		return nil, false, err
+	}
+	for {
+		l, ok := w.link()
+		if !ok {
+			slices.Reverse(links)
+			return links, true, nil
+		}
+		if len(links) == n {
+			slices.Reverse(links)
+			return links, false, nil
+		}
+		if len(links) > 0 && !follows(l, links[len(links)-1]) {
+			return nil, false, fmt.Errorf("%w: block %s does not follow %s", ErrDamaged, links[len(links)-1].At(), l.At())
+		}
+		links = append(links, l)
+		if err := w.next(); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// LinkAt returns the block of our chain at a position; see Store.LinkAt.
+func (v *Snapshot) LinkAt(p chain.Position) (chain.Link, error) {
+	w := newWalker(v.txn)
+	defer w.close()
+	if err := w.seek(p); err != nil {
+		return originLink(), err
+	}
+	if l, ok := w.link(); ok && l.Position() == p {
+		return l, nil
+	}
+	return originLink(), unknownAt(p)
+}
+
+// Find returns the block of our chain with exactly this point; see Store.Find.
+// Slots never fall along a chain, so it looks for the newest block that is not
+// behind the point's slot, by halves.
+func (v *Snapshot) Find(p chain.Point) (chain.Link, error) {
+	unknown := fmt.Errorf("%w: %s", ErrUnknownPoint, p)
+	if p.IsOrigin() {
+		return originLink(), nil
+	}
+	w := newWalker(v.txn)
+	defer w.close()
+	low, high := chain.OriginHeight, v.head.link.Height // low is not behind the slot
+	for low < high {
+		mid := low + (high-low+1)/2
+		if err := w.seek(chain.Position{Height: mid}); err != nil {
+			return originLink(), err
+		}
+		if l, ok := w.link(); !ok || l.Point.Slot <= p.Slot {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	if err := w.seek(chain.Position{Height: low, Boundary: true}); err != nil {
+		return originLink(), err
+	}
+	for {
+		l, ok := w.link()
+		if !ok || l.Point.Slot < p.Slot {
+			return originLink(), unknown
+		}
+		if l.Point == p {
+			return l, nil
+		}
+		if err := w.next(); err != nil {
+			return originLink(), err
+		}
+	}
+}
