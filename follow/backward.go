@@ -116,12 +116,10 @@ func (f *Follower) undo(ctx context.Context, to chain.Point, tip chain.Tip) erro
 	depth := f.cfg.Store.Head().Height - target.Height
 	flush, err := f.undoAndBuffer(ctx, target)
 	f.status.update(func(s *Status) { s.Phase, s.Head, s.Rollbacks = Following, f.cfg.Store.Head(), s.Rollbacks+1 })
-	if flush != nil {
-		flush()
-	}
 	if err != nil {
 		return err
 	}
+	flush()
 	log := f.log.Info
 	if depth > 3 {
 		log = f.log.Warn
@@ -130,30 +128,31 @@ func (f *Follower) undo(ctx context.Context, to chain.Point, tip chain.Tip) erro
 	return nil
 }
 
+// undoAndBuffer buffers the rollback in the hub first, while the journal still
+// has the blocks from which corrections are made; nothing is visible before the
+// store has undone them and the mailboxes are flushed.
 func (f *Follower) undoAndBuffer(ctx context.Context, target chain.Link) (flush func(), err error) {
 	f.publish.Lock()
 	defer f.publish.Unlock()
-	if err := f.cfg.Store.Rollback(ctx, target.Point); err != nil {
-		// The store may stand between: what it reached is a valid, shorter chain,
-		// and readers must not stay above it.
-		err = fmt.Errorf("rolling back to %s: %w", target.At(), err)
-		head := f.cfg.Store.Head()
-		if _, cerr := f.points.CutTo(head.Point); cerr != nil {
-			return nil, &FatalError{Op: "rolling back", At: head.At(), Cause: err}
-		}
-		flush, _ := f.bufferRollback(head)
-		return flush, &FatalError{Op: "rolling back", At: head.At(), Cause: err}
-	}
 	gone, err := f.points.CutTo(target.Point)
 	if err != nil {
 		return nil, &FatalError{Op: "rolling back", At: target.At(), Cause: err}
 	}
+	flush = func() {}
 	for _, l := range gone {
 		if !l.Boundary { // leaving only a boundary block is no event (contract 1.6)
-			return f.bufferRollback(target)
+			if flush, err = f.bufferRollback(target); err != nil {
+				return nil, &FatalError{Op: "publishing a rollback", At: target.At(), Cause: err}
+			}
+			break
 		}
 	}
-	return nil, nil
+	if err := f.cfg.Store.Rollback(ctx, target.Point); err != nil {
+		// What the store reached is a valid, shorter chain; nothing of it was
+		// flushed, and the end of Run fails the subscriptions.
+		return nil, &FatalError{Op: "rolling back to " + target.At().String(), At: f.cfg.Store.Head().At(), Cause: err}
+	}
+	return flush, nil
 }
 
 // bufferRollback tells the hub, which knows no boundary blocks: a rollback to
