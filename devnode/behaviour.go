@@ -1,0 +1,37 @@
+package devnode
+
+// Behaviour is how a server misbehaves. The zero value is a good node.
+type Behaviour struct {
+	// MuteHandshake accepts connections and never answers a proposal.
+	MuteHandshake bool
+	// Versions and Magic are used in the handshake instead of the configured.
+	Versions []uint16
+	Magic    *uint32
+	// Handshake may replace the answer to a proposal, and HandshakeSegments
+	// are the sizes it is cut into.
+	Handshake         func(answer []byte) []byte
+	HandshakeSegments []int
+	// OnReply sees every chain-sync reply before it is sent and may change it.
+	// Clients call it from their own goroutines, so it must be safe for
+	// concurrent use.
+	OnReply func(*Reply)
+}
+
+// Behave replaces the behaviour, for open connections too.
+func (s *Server) Behave(b Behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behave = &b
+}
+
+func (s *Server) behaviour() *Behaviour {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.behave
+}
+
+// Freeze stops all writing: connections stay open and nothing more is said.
+func (s *Server) Freeze() { s.gate.set(true) }
+
+// Thaw ends a Freeze; what was held back is sent.
+func (s *Server) Thaw() { s.gate.set(false) }

@@ -1,0 +1,146 @@
+package forge
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ourotail/ourotail/chain"
+)
+
+// ErrTooDeep is returned by Rewind for more blocks than can be undone.
+var ErrTooDeep = errors.New("cannot rewind that far")
+
+// Block is a forged block in storage form, [era tag, block].
+type Block struct {
+	chain.Link
+	Raw []byte
+}
+
+// Forge makes blocks on a head that can be taken back. It is not safe for
+// concurrent use; its Oracle is.
+type Forge struct {
+	opts    Options
+	cal     calendar
+	genesis *Genesis
+	oracle  *Oracle
+	head    *node
+	live    live
+	wallet  [][]byte // addresses that outputs go to again and again
+	assets  []assetKind
+	deep    bool // the deeply nested datum was made
+	scratch []byte
+}
+
+// New returns a forge at origin. Errors wrap ErrOptions.
+func New(opts Options) (*Forge, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	f := &Forge{opts: opts, cal: opts.calendar()}
+	g := newRnd(opts.Seed, chain.Hash{1}, 0)
+	f.makeWallet(g)
+	f.genesis = f.makeGenesis(g)
+	f.oracle = newOracle(f.genesis.Outputs)
+	f.head = f.oracle.root
+	for _, o := range f.genesis.Outputs {
+		f.live.add(o)
+	}
+	return f, nil
+}
+
+// Options returns the options with their defaults filled in.
+func (f *Forge) Options() Options { return f.opts }
+
+// Genesis returns what the chain starts from.
+func (f *Forge) Genesis() *Genesis { return f.genesis }
+
+// Oracle returns the ledger of the tree.
+func (f *Forge) Oracle() *Oracle { return f.oracle }
+
+// Head returns the point and height the next block is put on.
+func (f *Forge) Head() chain.At { return f.head.At() }
+
+// Wallet returns the addresses that the chain pays to again and again. The
+// slices are read-only.
+func (f *Forge) Wallet() [][]byte { return slices.Clone(f.wallet) }
+
+// ByronEpochSlots returns the number of slots of a Byron epoch, which is also
+// the size of an ImmutableDB chunk.
+func (f *Forge) ByronEpochSlots() uint64 { return f.cal.byronSlots }
+
+// Rewind takes the head n blocks back; boundary blocks count. The next block
+// begins another branch. It returns ErrTooDeep, and moves nothing, beyond
+// origin or what a lean forge remembers.
+func (f *Forge) Rewind(n int) error {
+	to := f.head
+	for i := range n {
+		if to == f.oracle.root || to.lean {
+			return fmt.Errorf("%w: %d blocks, at most %d", ErrTooDeep, n, i)
+		}
+		to = to.parent
+	}
+	for f.head != to {
+		f.live.undo(f.head.undo)
+		f.head = f.head.parent
+	}
+	return nil
+}
+
+// Next makes a block on the head and moves the head to it.
+func (f *Forge) Next() (Block, error) {
+	parent := f.head
+	g := newRnd(f.opts.Seed, parent.Point.Hash, parent.children)
+	parent.children++
+	n := &node{parent: parent, count: parent.count, lovelace: parent.lovelace, acc: parent.acc, avvm: parent.avvm}
+	if parent == f.oracle.root {
+		n.Parent = f.genesis.Hash
+	} else {
+		n.Parent = parent.Point.Hash
+	}
+	m := &maker{f: f, g: g, n: n}
+	var raw []byte
+	switch m.place(); {
+	case n.Boundary:
+		raw = m.boundaryBlock()
+		// Its bytes depend on its parent alone: on another branch from there it
+		// is the same block.
+		if known, ok := f.oracle.nodes[n.Point.Hash]; ok {
+			f.head = known
+			return Block{Link: known.Link, Raw: raw}, nil
+		}
+	default:
+		m.boundaryOfEras()
+		if err := m.transactions(); err != nil {
+			return Block{}, err
+		}
+		if n.Era == chain.Byron {
+			raw = m.byronBlock()
+		} else {
+			raw = m.shelleyBlock()
+		}
+	}
+	m.settle()
+	f.oracle.put(n)
+	f.head = n
+	if f.opts.Lean {
+		f.forget()
+	}
+	return Block{Link: n.Link, Raw: raw}, nil
+}
+
+// forget drops what a lean forge need not remember of the block k below.
+func (f *Forge) forget() {
+	n := f.head
+	for range f.opts.K {
+		if n == f.oracle.root || n.lean {
+			return
+		}
+		n = n.parent
+	}
+	if n == f.oracle.root || n.lean {
+		return
+	}
+	n.lean, n.undo, n.Txs, n.Removed = true, nil, nil, nil
+}

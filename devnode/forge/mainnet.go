@@ -1,0 +1,3 @@
+package forge
+
+func (m *maker) mainnetTransactions() error { return nil }

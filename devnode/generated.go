@@ -1,0 +1,151 @@
+package devnode
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/devnode/forge"
+)
+
+// generator grows a chain.
+type generator struct {
+	mu    sync.Mutex // one change at a time; held longer than the chain's lock
+	forge *forge.Forge
+}
+
+// Generate returns an empty chain that Extend and Fork let grow: the same
+// calls with the same options give the same blocks. Errors wrap
+// forge.ErrOptions.
+func Generate(opts forge.Options) (*Chain, error) {
+	f, err := forge.New(opts)
+	if err != nil {
+		return nil, err
+	}
+	c := NewChain()
+	c.gen = &generator{forge: f}
+	return c, nil
+}
+
+// Oracle returns the ledger of a generated chain, nil of any other.
+func (c *Chain) Oracle() *forge.Oracle {
+	if c.gen == nil {
+		return nil
+	}
+	return c.gen.forge.Oracle()
+}
+
+// Genesis returns what a generated chain starts from, nil of any other.
+func (c *Chain) Genesis() *forge.Genesis {
+	if c.gen == nil {
+		return nil
+	}
+	return c.gen.forge.Genesis()
+}
+
+// Wallet returns the addresses that a generated chain pays to again and again.
+func (c *Chain) Wallet() [][]byte {
+	if c.gen == nil {
+		return nil
+	}
+	return c.gen.forge.Wallet()
+}
+
+// Extend makes n blocks on the tip, boundary blocks included, and shows each
+// as soon as it is made. It returns ErrNotGenerated if the chain has no
+// generator.
+func (c *Chain) Extend(n int) error {
+	if c.gen == nil {
+		return ErrNotGenerated
+	}
+	c.gen.mu.Lock()
+	defer c.gen.mu.Unlock()
+	for range n {
+		b, err := c.gen.forge.Next()
+		if err != nil {
+			return fmt.Errorf("extend %v: %w", c.Tip(), err)
+		}
+		if err := c.Append(Block(b)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fork replaces the newest depth heights by n other blocks, in one step. Depth
+// is at most the tip's height plus one. A boundary block that stands at the
+// height below the fork stays.
+func (c *Chain) Fork(depth, n int) error {
+	if c.gen == nil {
+		return ErrNotGenerated
+	}
+	c.gen.mu.Lock()
+	defer c.gen.mu.Unlock()
+	f := c.gen.forge
+	to := f.Head().Height - chain.Height(depth)
+	if depth < 0 || to < chain.OriginHeight {
+		return fmt.Errorf("fork of depth %d at %v: %w", depth, f.Head(), forge.ErrTooDeep)
+	}
+	for f.Head().Height > to {
+		if err := f.Rewind(1); err != nil {
+			return fmt.Errorf("fork of depth %d: %w", depth, err)
+		}
+	}
+	keep := f.Head().Point
+	blocks := make([]Block, 0, n)
+	for range n {
+		b, err := f.Next()
+		if err != nil {
+			return fmt.Errorf("fork at %v: %w", keep, err)
+		}
+		blocks = append(blocks, Block(b))
+	}
+	return c.Switch(keep, blocks...)
+}
+
+// grow lets the chain grow until ctx ends.
+func (s *Server) grow(ctx context.Context) error {
+	t := time.NewTicker(s.cfg.Interval)
+	defer t.Stop()
+	r := rand.New(rand.NewPCG(s.cfg.Seed, 1))
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		depth := 0
+		if s.cfg.MaxDepth > 0 && r.Float64() < s.cfg.ForkRate {
+			depth = forkDepth(r, min(s.cfg.MaxDepth, int(s.cfg.Chain.Tip().Height)))
+		}
+		var err error
+		if depth > 0 {
+			s.log.Info("fork", "depth", depth, "tip", s.cfg.Chain.Tip())
+			err = s.cfg.Chain.Fork(depth, depth+1)
+		} else {
+			err = s.cfg.Chain.Extend(1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// forkDepth chooses a depth from 1 to most: half of all forks are of depth 1,
+// a quarter of 2, and so on, but one in twenty is as likely of any depth.
+func forkDepth(r *rand.Rand, most int) int {
+	if most < 1 {
+		return 0
+	}
+	if r.Float64() < 0.05 {
+		return 1 + r.IntN(most)
+	}
+	d := 1
+	for d < most && r.IntN(2) == 0 {
+		d++
+	}
+	return d
+}
