@@ -267,6 +267,16 @@ func (s *Store) publish() {
 // waits.
 func (s *Store) State() State { return *s.state.Load() }
 
+// Head returns the newest committed block; the zero link with OriginHeight if
+// there is none.
+func (s *Store) Head() chain.Link { return s.state.Load().Head }
+
+// Highest returns the greatest height ever committed.
+func (s *Store) Highest() chain.Height { return s.state.Load().Highest }
+
+// Floor returns the oldest point that Rollback accepts.
+func (s *Store) Floor() chain.At { return s.state.Load().Floor }
+
 // Close waits for a write under way and closes the database. Snapshots must
 // have been closed before.
 func (s *Store) Close() error {

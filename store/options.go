@@ -40,7 +40,10 @@ type Options struct {
 	// Logger gets what is worth telling; nil discards it.
 	Logger *slog.Logger
 
-	inMemory bool // tests: no directory at all
+	// For tests: no directory at all, no syncing, memtables smaller than any knob
+	// gives, and a function that is called before every transaction.
+	inMemory bool
+	noSync   bool
 	memTable int64
 	hook     func(step string) error
 }
@@ -66,7 +69,7 @@ func badgerOptions(o Options, dir string) badger.Options {
 	b := badger.DefaultOptions(dir).
 		WithInMemory(o.inMemory).
 		WithLogger(badgerLog{o.Logger}).
-		WithSyncWrites(!o.inMemory).
+		WithSyncWrites(!o.inMemory && !o.noSync).
 		WithNumVersionsToKeep(1).
 		WithDetectConflicts(false).
 		WithMetricsEnabled(false).

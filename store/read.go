@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"sort"
 
 	"github.com/dgraph-io/badger/v4"
@@ -34,6 +33,23 @@ func (s *Store) Outputs(want []*chain.Output) (missing int, err error) {
 		}
 	}
 	return -1, nil
+}
+
+// Live returns those of the references that are in the set, in their order.
+func (s *Store) Live(refs []chain.TxIn) ([]chain.TxIn, error) {
+	v := s.Snapshot()
+	defer v.Close()
+	var live []chain.TxIn
+	for _, ref := range refs {
+		_, ok, err := v.Get(ref)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			live = append(live, ref)
+		}
+	}
+	return live, nil
 }
 
 // endLookups gives back the view and the bytes of Outputs.
@@ -74,17 +90,16 @@ func (s *Store) Links(n int) (links []chain.Link, whole bool, err error) {
 	return v.Links(n)
 }
 
-// LinkAt returns the block of our chain at a position. It returns an error that
-// wraps ErrUnknownPoint if there is none.
-func (s *Store) LinkAt(at chain.Position) (chain.Link, error) {
+// LinkAt returns the block of our chain at a position; false if there is none.
+func (s *Store) LinkAt(at chain.Position) (chain.Link, bool, error) {
 	v := s.Snapshot()
 	defer v.Close()
 	return v.LinkAt(at)
 }
 
-// Find returns the block of our chain with exactly this point, however old. It
-// returns an error that wraps ErrUnknownPoint if there is none.
-func (s *Store) Find(p chain.Point) (chain.Link, error) {
+// Find returns the block of our chain with exactly this point, however old;
+// false if there is none.
+func (s *Store) Find(p chain.Point) (chain.Link, bool, error) {
 	v := s.Snapshot()
 	defer v.Close()
 	return v.Find(p)
@@ -121,8 +136,4 @@ func (s *Store) Orphan(hash chain.Hash) (chain.Link, bool) {
 	defer s.mu.Unlock()
 	l, ok := s.orphans[hash]
 	return l, ok
-}
-
-func unknownAt(p chain.Position) error {
-	return fmt.Errorf("%w: height %d", ErrUnknownPoint, p.Height)
 }

@@ -2,49 +2,43 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/ourotail/ourotail/chain"
 )
 
-// Rollback removes the blocks above a point of our chain, newest first, and
-// returns their links in that order. Each leaves an orphan record in the
-// transaction that undoes it. It takes as many transactions as it needs; a kill,
-// an error or the end of ctx between two leaves a shorter chain, and the links
-// returned are those that are gone.
+// Rollback removes the blocks above a point of our chain, newest first. Each
+// leaves an orphan record in the transaction that undoes it. It takes as many
+// transactions as it needs; a kill, an error or the end of ctx between two leaves
+// a shorter chain, and Head says which.
 //
 // It returns errors that wrap ErrBelowFloor (as *FloorError) or ErrUnknownPoint,
 // and then nothing is touched. The head is no error and no work.
-func (s *Store) Rollback(ctx context.Context, to chain.Point) ([]chain.Link, error) {
+func (s *Store) Rollback(ctx context.Context, to chain.Point) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
-		return nil, err
+		return err
 	}
 	keep, err := s.target(to)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.checkTerms(); err != nil {
-		return nil, err
+		return err
 	}
 	s.endLookups()
-	var gone []chain.Link
 	for len(s.links) > keep+1 {
 		if err := ctx.Err(); err != nil {
-			return gone, fmt.Errorf("roll back to %s: %w", to, err)
+			return fmt.Errorf("roll back to %s: %w", to, err)
 		}
-		links, err := s.undoSome(keep)
-		gone = append(gone, links...)
-		if err != nil {
-			return gone, fmt.Errorf("roll back to %s: %w", to, err)
+		if err := s.undoSome(keep); err != nil {
+			return fmt.Errorf("roll back to %s: %w", to, err)
 		}
 	}
-	return gone, nil
+	return nil
 }
 
 // target returns the index in s.links of the block to keep.
@@ -62,19 +56,19 @@ func (s *Store) target(to chain.Point) (int, error) {
 	if to.IsOrigin() { // on every chain, but not within reach
 		return 0, &FloorError{To: to, Floor: s.floor().At()}
 	}
-	link, err := s.Find(to)
+	_, ours, err := s.Find(to)
 	switch {
-	case err == nil:
-		return 0, fmt.Errorf("%w (it is block %d)", &FloorError{To: to, Floor: s.floor().At()}, link.Height)
-	case errors.Is(err, ErrUnknownPoint):
-		return 0, fmt.Errorf("cannot roll back to %s: %w", to, ErrUnknownPoint)
+	case err != nil:
+		return 0, err
+	case ours:
+		return 0, &FloorError{To: to, Floor: s.floor().At()}
 	}
-	return 0, err
+	return 0, fmt.Errorf("cannot roll back to %s: %w", to, ErrUnknownPoint)
 }
 
 // undoSome undoes the newest blocks above s.links[keep], as many as fit one
 // transaction, at least one.
-func (s *Store) undoSome(keep int) ([]chain.Link, error) {
+func (s *Store) undoSome(keep int) error {
 	s.ops.reset()
 	s.known = s.known[:0]
 	h := s.head
@@ -96,21 +90,19 @@ func (s *Store) undoSome(keep int) ([]chain.Link, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.step("undo"); err != nil {
-		return nil, s.broke(err)
+		return s.broke(err)
 	}
 	if err := s.apply(&s.ops, &h); err != nil {
-		return nil, err
+		return err
 	}
-	gone := slices.Clone(s.links[top:])
-	slices.Reverse(gone)
-	for _, l := range gone {
+	for _, l := range s.links[top:] {
 		s.orphans[l.Point.Hash] = l
 	}
 	s.committed(h, s.links[:top])
-	return gone, nil
+	return nil
 }
 
 // undo plans taking back one block: what it made goes, what it spent loses its

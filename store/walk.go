@@ -106,6 +106,9 @@ func (w *walker) next() error {
 
 // Links returns the newest n links oldest first; see Store.Links.
 func (v *Snapshot) Links(n int) (links []chain.Link, whole bool, err error) {
+	if v.err != nil {
+		return nil, false, v.err
+	}
 	w := newWalker(v.txn)
 	defer w.close()
 	if err := w.seek(v.head.link.Position()); err != nil {
@@ -131,26 +134,28 @@ func (v *Snapshot) Links(n int) (links []chain.Link, whole bool, err error) {
 	}
 }
 
-// LinkAt returns the block of our chain at a position; see Store.LinkAt.
-func (v *Snapshot) LinkAt(p chain.Position) (chain.Link, error) {
+// LinkAt returns the block of our chain at a position; false if there is none.
+func (v *Snapshot) LinkAt(p chain.Position) (chain.Link, bool, error) {
+	if v.err != nil {
+		return originLink(), false, v.err
+	}
 	w := newWalker(v.txn)
 	defer w.close()
 	if err := w.seek(p); err != nil {
-		return originLink(), err
+		return originLink(), false, err
 	}
 	if l, ok := w.link(); ok && l.Position() == p {
-		return l, nil
+		return l, true, nil
 	}
-	return originLink(), unknownAt(p)
+	return originLink(), false, nil
 }
 
-// Find returns the block of our chain with exactly this point; see Store.Find.
-// Slots never fall along a chain, so it looks for the newest block that is not
-// behind the point's slot, by halves.
-func (v *Snapshot) Find(p chain.Point) (chain.Link, error) {
-	unknown := fmt.Errorf("%w: %s", ErrUnknownPoint, p)
-	if p.IsOrigin() {
-		return originLink(), nil
+// Find returns the block of our chain with exactly this point, however old;
+// false if there is none. Slots never fall along a chain, so it looks for the
+// newest block that is not behind the point's slot, by halves.
+func (v *Snapshot) Find(p chain.Point) (chain.Link, bool, error) {
+	if v.err != nil || p.IsOrigin() {
+		return originLink(), p.IsOrigin() && v.err == nil, v.err
 	}
 	w := newWalker(v.txn)
 	defer w.close()
@@ -158,7 +163,7 @@ func (v *Snapshot) Find(p chain.Point) (chain.Link, error) {
 	for low < high {
 		mid := low + (high-low+1)/2
 		if err := w.seek(chain.Position{Height: mid}); err != nil {
-			return originLink(), err
+			return originLink(), false, err
 		}
 		if l, ok := w.link(); !ok || l.Point.Slot <= p.Slot {
 			low = mid
@@ -167,18 +172,18 @@ func (v *Snapshot) Find(p chain.Point) (chain.Link, error) {
 		}
 	}
 	if err := w.seek(chain.Position{Height: low, Boundary: true}); err != nil {
-		return originLink(), err
+		return originLink(), false, err
 	}
 	for {
 		l, ok := w.link()
 		if !ok || l.Point.Slot < p.Slot {
-			return originLink(), unknown
+			return originLink(), false, nil
 		}
 		if l.Point == p {
-			return l, nil
+			return l, true, nil
 		}
 		if err := w.next(); err != nil {
-			return originLink(), err
+			return originLink(), false, err
 		}
 	}
 }
