@@ -1,0 +1,313 @@
+package hub
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/mailbox"
+	"github.com/ourotail/ourotail/query"
+)
+
+// Config says what a hub serves and from where.
+type Config struct {
+	Capabilities Capabilities
+	// FirstHeight is the height of the chain's first real block: 0, or 1 behind
+	// a genesis boundary block (contract 1.5).
+	FirstHeight chain.Height
+	// SeedWindow bounds how many blocks below the tip are held for the sake of
+	// deferred seeds that are not in yet; 0 for DefaultSeedWindow.
+	SeedWindow chain.Height
+	// Bound is the number of unread events a subscription may have that names no
+	// bound of its own; 0 for DefaultBound, Unbounded for none.
+	Bound int
+	// Genesis returns the genesis outputs that a query wants, their point origin
+	// (contract 1.7). Nil if there are none. Called with no lock held.
+	Genesis func(query.UTxO) ([]*chain.UTxO, error)
+	// Contents reads blocks whose contents the window no longer holds; nil to
+	// hold all contents. Only for complete providers.
+	Contents Contents
+	// Changed, if set, is called with no lock held after the sources that
+	// subscriptions want may have changed: one came, or one ended by whatever
+	// route; see Sources.
+	Changed func()
+	Logger  *slog.Logger
+}
+
+// Contents reads whole blocks of the hub's chain from wherever they are kept.
+// It is called with no lock of the hub held, from Subscribe, Seed and
+// BufferRollback, so it must not wait for anything held around those. During
+// BufferRollback it still has the blocks that are being rolled back.
+type Contents interface {
+	// Block returns the block with the given point and height, or an error if
+	// it has it no more.
+	Block(at chain.At) (*chain.AppliedBlock, error)
+}
+
+// Defaults of Config.
+const (
+	DefaultSeedWindow chain.Height = 2160
+	DefaultBound                   = 65536
+)
+
+// Hub is the registry and the fan-out. It is safe for concurrent use, except
+// that applying and rolling back are for one goroutine at a time: blocks have an
+// order.
+type Hub struct {
+	cfg Config
+
+	mu       sync.Mutex
+	win      window
+	tip      chain.At
+	highest  chain.Height // ever applied
+	orphans  map[chain.Point]orphan
+	failed   error // why nothing can be subscribed to any more
+	count    int   // subscriptions for outputs, transactions and blocks
+	groups   []*group
+	loose    subList // live ones of a partial provider
+	await    subList // those whose seed is not in
+	awaiting heights // their watermarks
+	held     map[*sub]struct{}
+	idlers   map[*sub]struct{}
+	index    [3]index // of UTxOs, Txs, Blocks
+
+	tips   latest[chain.Tip]
+	params latest[ProtocolParams]
+
+	serial  uint64 // counts effects, to match each subscription once with each
+	hits    []hit
+	touched []*sub // those with hits
+	chains  []hit  // the hits of one of them
+
+	utxoEvents  []chain.UTxOEvent // being gathered for one subscription
+	txEvents    []chain.TxEvent
+	blockEvents []chain.BlockEvent
+
+	out   []mail   // to be flushed when the mutex is released
+	later []func() // to be called then
+}
+
+// orphan is a block that was rolled back less than k blocks ago.
+type orphan struct {
+	entry
+}
+
+// New returns a hub at origin.
+func New(cfg Config) *Hub {
+	if cfg.SeedWindow <= 0 {
+		cfg.SeedWindow = DefaultSeedWindow
+	}
+	if cfg.Bound == 0 {
+		cfg.Bound = DefaultBound
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Hub{
+		cfg: cfg, tip: chain.Origin, tips: latest[chain.Tip]{value: chain.Origin, known: true}, highest: chain.OriginHeight, win: window{floor: chain.Origin},
+		orphans: map[chain.Point]orphan{}, awaiting: heights{}, held: map[*sub]struct{}{}, idlers: map[*sub]struct{}{},
+	}
+}
+
+// State is what a hub starts from: the newest block published, the highest
+// height ever applied, and the blocks of the journal, oldest first and without
+// a gap, of which the last is the tip. Floor is the point just below the oldest
+// of them; with none it is the tip.
+type State struct {
+	Tip     chain.At
+	Highest chain.Height
+	Floor   chain.At
+	Blocks  []*chain.AppliedBlock
+}
+
+// Restore replaces everything the hub knows of the chain. It is refused while
+// somebody is subscribed.
+func (h *Hub) Restore(s State) (err error) {
+	h.lockedFlush(func() { err = h.restore(s) })
+	return err
+}
+
+func (h *Hub) restore(s State) error {
+	if h.failed != nil {
+		return h.failed
+	}
+	if h.count > 0 {
+		return ErrBusy
+	}
+	tip, floor := norm(s.Tip), norm(s.Floor)
+	w := window{floor: floor}
+	below := floor
+	for _, b := range s.Blocks {
+		if b.At.Height <= below.Height || !h.cfg.Capabilities.Partial && b.At.Height != max(below.Height+1, h.cfg.FirstHeight) {
+			return fmt.Errorf("restoring: %w: %v after %v", ErrHeight, b.At, below)
+		}
+		w.push(entry{at: b.At, parent: below, cov: b.Coverage, b: b})
+		below = b.At
+	}
+	if below != tip {
+		return fmt.Errorf("restoring: %w: the newest block held is %v, the tip %v", ErrUnknownPoint, below, tip)
+	}
+	h.win, h.tip, h.highest = w, tip, max(s.Highest, tip.Height)
+	clear(h.orphans)
+	h.trim()
+	h.tipChanged()
+	return nil
+}
+
+// Skip moves a hub that nobody is subscribed to to a point, without the blocks
+// below it. With subscribers it does nothing, and the next block is refused.
+func (h *Hub) Skip(tip chain.At) {
+	h.lockedFlush(func() {
+		if h.failed != nil || h.count > 0 {
+			return
+		}
+		h.tip = norm(tip)
+		h.win.reset(h.tip)
+		h.highest = max(h.highest, h.tip.Height)
+		clear(h.orphans)
+		h.tipChanged()
+	})
+}
+
+// Tip returns the newest block applied.
+func (h *Hub) Tip() chain.At {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tip
+}
+
+// Highest returns the highest height ever applied, from which depth is counted.
+func (h *Hub) Highest() chain.Height {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.highest
+}
+
+// Floor returns the oldest point that a subscription can start after.
+func (h *Hub) Floor() chain.At {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.win.floor
+}
+
+// Subscribers returns how many subscriptions for outputs, transactions and
+// blocks there are: those that need blocks.
+func (h *Hub) Subscribers() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.count
+}
+
+// Sources returns what a provider has to probe: the sources of all output
+// subscriptions. SourceAll among them means that something wants whole blocks.
+func (h *Hub) Sources() map[chain.Source]struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[chain.Source]struct{}{}
+	h.index[UTxOs].sources(out)
+	return out
+}
+
+// FailAll ends every subscription with the cause: what readers have seen is not
+// to be trusted. Nothing can be subscribed to afterwards.
+func (h *Hub) FailAll(cause error) { h.lockedFlush(func() { h.failAll(cause) }) }
+
+// CloseAll ends every subscription cleanly: readers get what is buffered, and
+// it is true. Nothing can be subscribed to afterwards.
+func (h *Hub) CloseAll() {
+	h.lockedFlush(func() {
+		h.endAll(ErrClosed, mail.CloseBuffered)
+	})
+}
+
+func (h *Hub) failAll(cause error) {
+	h.endAll(fmt.Errorf("%w: %w", ErrFailed, cause), func(m mail) { m.FailBuffered(cause) })
+}
+
+func (h *Hub) endAll(refusal error, end func(mail)) {
+	if h.failed != nil {
+		return
+	}
+	h.failed = refusal
+	h.each(func(s *sub) {
+		h.drop(s)
+		end(s.typed.mail())
+		h.touch(s)
+	})
+	h.tips.end(h, func(s *mailbox.Latest[chain.Tip]) { end(s) })
+	h.params.end(h, func(s *mailbox.Latest[ProtocolParams]) { end(s) })
+}
+
+// each calls f for every subscription; f may drop it.
+func (h *Hub) each(f func(*sub)) {
+	lists := []*subList{&h.loose, &h.await}
+	for _, g := range h.groups {
+		lists = append(lists, &g.members)
+	}
+	for _, l := range lists {
+		for s := l.first; s != nil; {
+			next := s.next
+			f(s)
+			s = next
+		}
+	}
+}
+
+// lockedFlush runs f under the mutex and then delivers what it buffered.
+func (h *Hub) lockedFlush(f func()) {
+	h.mu.Lock()
+	f()
+	h.unlock()()
+}
+
+func nothing() {}
+
+// unlock releases the mutex and returns the second half of the operation.
+func (h *Hub) unlock() func() {
+	if len(h.out) == 0 && len(h.later) == 0 {
+		h.mu.Unlock()
+		return nothing
+	}
+	out, later := h.out, h.later
+	h.out, h.later = nil, nil
+	h.mu.Unlock()
+	return func() {
+		for _, f := range out {
+			f.Flush()
+		}
+		for _, f := range later {
+			f()
+		}
+		later = nil // flushing is idempotent
+	}
+}
+
+// ended is called when a mailbox has died, by whatever route.
+func (h *Hub) ended(s *sub) {
+	h.mu.Lock()
+	h.drop(s)
+	h.mu.Unlock()
+	if h.cfg.Changed != nil {
+		h.cfg.Changed()
+	}
+}
+
+// norm gives origin its height.
+func norm(a chain.At) chain.At {
+	if a.IsOrigin() && a.Height <= 0 {
+		return chain.Origin
+	}
+	return a
+}
+
+// stamp is the point that seeds and corrections carry (contract 3.3): that of
+// the creation, or origin if it lies at or below the limit.
+func stamp(at chain.At, limit chain.Height) chain.At {
+	if at.Height > limit {
+		return at
+	}
+	return chain.Origin
+}
+
+func (h *Hub) stampLimit() chain.Height { return h.highest - h.cfg.Capabilities.horizon() }

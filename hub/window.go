@@ -1,0 +1,80 @@
+package hub
+
+import (
+	"sort"
+
+	"github.com/ourotail/ourotail/chain"
+)
+
+// entry is a block of the window. Its contents are dropped (b is nil) where
+// only its name is needed.
+type entry struct {
+	at, parent chain.At
+	cov        chain.Coverage
+	b          *chain.AppliedBlock
+}
+
+// window holds the blocks from just above the floor to the tip, oldest first.
+// A partial provider may leave heights out.
+type window struct {
+	floor chain.At // just below the oldest block held
+	buf   []entry  // ring; its length is a power of two, or 0
+	head  int
+	n     int
+	whole int // the youngest blocks of which so many have their contents for certain
+}
+
+func (w *window) entry(i int) *entry { return &w.buf[(w.head+i)&(len(w.buf)-1)] }
+
+// at returns the block at a height, or nil.
+func (w *window) at(h chain.Height) *entry {
+	if w.n == 0 {
+		return nil
+	}
+	// Without holes it is where the height says.
+	if i := int(h - w.entry(0).at.Height); i >= 0 && i < w.n && w.entry(i).at.Height == h {
+		return w.entry(i)
+	}
+	i := w.above(h - 1)
+	if i < w.n && w.entry(i).at.Height == h {
+		return w.entry(i)
+	}
+	return nil
+}
+
+// above returns the position of the first block higher than h.
+func (w *window) above(h chain.Height) int {
+	return sort.Search(w.n, func(i int) bool { return w.entry(i).at.Height > h })
+}
+
+func (w *window) push(e entry) {
+	if w.n == len(w.buf) {
+		buf := make([]entry, max(8, 2*len(w.buf)))
+		for i := range w.n {
+			buf[i] = *w.entry(i)
+		}
+		w.buf, w.head = buf, 0
+	}
+	w.n++
+	*w.entry(w.n - 1) = e
+}
+
+// dropOldest removes the oldest block, which becomes the floor.
+func (w *window) dropOldest() {
+	e := w.entry(0)
+	w.floor = e.at
+	*e = entry{}
+	w.head = (w.head + 1) & (len(w.buf) - 1)
+	w.n--
+}
+
+// dropNewest removes and returns the newest block.
+func (w *window) dropNewest() entry {
+	e := w.entry(w.n - 1)
+	out := *e
+	*e = entry{}
+	w.n--
+	return out
+}
+
+func (w *window) reset(floor chain.At) { *w = window{floor: floor} }
