@@ -97,20 +97,15 @@ func (d *decoder) uint(what string) uint64 { return d.expect(majorUint, what) }
 // array reads the head of an array and returns the number of its items.
 func (d *decoder) array(what string) uint64 { return d.expect(majorArray, what) }
 
-// bytes reads a byte string of at most limit bytes.
-func (d *decoder) bytes(what string, limit int) []byte {
-	return d.string(majorBytes, what, limit)
-}
-
+// string reads a byte or text string of at most limit bytes. A longer one is
+// refused by its head, before its bytes have come.
 func (d *decoder) string(major byte, what string, limit int) []byte {
 	n := d.expect(major, what)
 	if d.err != nil {
 		return nil
 	}
 	if n > uint64(limit) {
-		if d.err == nil {
-			d.err = fmt.Errorf("%w: %s of %d bytes, the limit is %d", ErrTooLarge, what, n, limit)
-		}
+		d.err = fmt.Errorf("%w: %s of %d bytes, the limit is %d", ErrTooLarge, what, n, limit)
 		return nil
 	}
 	if end := d.off + int(n); end > len(d.b) {
@@ -122,7 +117,7 @@ func (d *decoder) string(major byte, what string, limit int) []byte {
 	return b
 }
 
-// skip reads over one item of any kind with definite lengths.
+// skip reads over one item of a handshake: any kind, with definite lengths.
 func (d *decoder) skip(depth int) {
 	if depth > maxDepth {
 		d.fail("nested deeper than %d", maxDepth)
@@ -134,11 +129,11 @@ func (d *decoder) skip(depth int) {
 	items := arg
 	switch major {
 	case majorBytes, majorText:
+		if arg > maxHandshake {
+			d.fail("string of %d bytes", arg)
+			return
+		}
 		if arg > uint64(len(d.b)-d.off) {
-			if arg > defaultMaxMessage {
-				d.fail("string of %d bytes", arg)
-				return
-			}
 			d.short(d.off + int(arg))
 			return
 		}
@@ -146,7 +141,7 @@ func (d *decoder) skip(depth int) {
 		return
 	case majorArray:
 	case majorMap:
-		if arg > defaultMaxMessage {
+		if arg > maxHandshake {
 			d.fail("map of %d entries", arg)
 			return
 		}

@@ -15,7 +15,7 @@ type Config struct {
 	AnswerTimeout    time.Duration // for any answer the node owes after that, not for a quiet chain; default 60 s
 	WriteTimeout     time.Duration // for the node to take our few bytes; default 30 s
 
-	MaxInFlight int // requests outstanding far from the tip; default 100
+	MaxInFlight int // requests outstanding far from the tip; default 200
 	QueueBytes  int // block bytes received and not yet taken by Next above which nothing is requested; default 8 MiB
 	MaxMessage  int // longest message accepted, in bytes; default 64 MiB
 
@@ -26,7 +26,7 @@ const (
 	defaultHandshakeTimeout = 10 * time.Second
 	defaultAnswerTimeout    = 60 * time.Second
 	defaultWriteTimeout     = 30 * time.Second
-	defaultMaxInFlight      = 100
+	defaultMaxInFlight      = 200
 	defaultQueueBytes       = 8 << 20
 	defaultMaxMessage       = 64 << 20
 )

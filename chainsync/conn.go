@@ -36,16 +36,16 @@ type Conn struct {
 	wbuf []byte     // guarded by wmu
 
 	mu       sync.Mutex
-	err      error           // why the connection is over; guarded by mu
-	op       string          // what is being done, for errors; guarded by mu
-	state    state           // guarded by mu
-	offered  []chain.Point   // to the intersection under way; guarded by mu
-	window   window          // guarded by mu
-	deadline time.Time       // of the socket's reads, zero if none; guarded by mu
-	queue    []chain.Message // for Next; guarded by mu
-	queued   int             // bytes in queue; guarded by mu
-	slabs    []*slab         // that queue aliases, each held once; guarded by mu
-	spare    []chain.Message // an empty queue to use again; guarded by mu
+	err      error             // why the connection is over; guarded by mu
+	op       string            // what is being done, for errors; guarded by mu
+	state    state             // guarded by mu
+	offered  []chain.Point     // to the intersection under way; guarded by mu
+	window   window            // guarded by mu
+	deadline time.Time         // of the socket's reads, zero if none; guarded by mu
+	queue    []chain.Message   // for Next; guarded by mu
+	queued   int               // bytes in queue; guarded by mu
+	slabs    []*slab           // that queue aliases, each held once; guarded by mu
+	spare    [][]chain.Message // empty queues to use again; guarded by mu
 }
 
 // state is where the chain-sync protocol stands.
@@ -131,6 +131,9 @@ func (c *Conn) Intersect(ctx context.Context, points []chain.Point) (found chain
 // that ends loses nothing: Next may be called again.
 func (c *Conn) Next(ctx context.Context) (chain.Messages, error) {
 	for {
+		if err := ctx.Err(); err != nil {
+			return chain.Messages{}, err
+		}
 		c.mu.Lock()
 		if c.state == stateFound {
 			c.state, c.op = stateFollowing, "follow"
@@ -157,7 +160,6 @@ func (c *Conn) Next(ctx context.Context) (chain.Messages, error) {
 		case <-c.wake:
 		case <-c.down:
 		case <-ctx.Done():
-			return chain.Messages{}, ctx.Err()
 		}
 	}
 }
@@ -170,6 +172,9 @@ func (c *Conn) Close() error {
 	return closeNode(c.node)
 }
 
+// maxSpare is how many empty queues are kept.
+const maxSpare = 16
+
 // batch is what Next returned: the slabs it holds and the list to use again.
 type batch struct {
 	c     *Conn
@@ -180,7 +185,10 @@ type batch struct {
 
 func (c *Conn) takeLocked() chain.Messages {
 	b := &batch{c: c, list: c.queue, slabs: c.slabs}
-	c.queue, c.spare, c.slabs, c.queued = c.spare, nil, nil, 0
+	c.queue, c.slabs, c.queued = nil, nil, 0
+	if n := len(c.spare); n > 0 {
+		c.queue, c.spare = c.spare[n-1], c.spare[:n-1]
+	}
 	return chain.Messages{List: b.list, Release: b.release}
 }
 
@@ -193,8 +201,8 @@ func (b *batch) release() {
 	}
 	clear(b.list)
 	b.c.mu.Lock()
-	if b.c.spare == nil {
-		b.c.spare = b.list[:0]
+	if len(b.c.spare) < maxSpare {
+		b.c.spare = append(b.c.spare, b.list[:0])
 	}
 	b.c.mu.Unlock()
 }
@@ -211,6 +219,9 @@ func (c *Conn) read() {
 				if e := c.deliver(s); bad == nil {
 					bad = e
 				}
+			}
+			if errors.Is(bad, errInboxShut) {
+				return
 			}
 			if bad != nil {
 				c.fail(c.peerProblem(bad))
@@ -255,6 +266,9 @@ func (c *Conn) deliver(s *splitter) error {
 		}
 	}
 	s.answers = s.answers[:0]
+	if c.window.awaits {
+		c.pool.trim() // at the tip little is needed
+	}
 	if len(c.queue) > had {
 		if n := len(c.slabs); n == 0 || c.slabs[n-1] != s.slab {
 			s.slab.hold()

@@ -35,7 +35,7 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 			return nil, ctx.Err()
 		}
 		kind, hint := dialProblem(cfg.SocketPath, err)
-		return nil, problem(kind, err, hint)
+		return nil, problem(kind, systemError(err), hint)
 	}
 	return handshake(limited, ctx, sock, cfg)
 }
@@ -62,6 +62,14 @@ func dialProblem(path string, err error) (kind error, hint string) {
 		return ErrSilent, "too many clients wait for the node to accept them"
 	}
 	return ErrConnect, ""
+}
+
+// systemError is what the system said, without the path and the call.
+func systemError(err error) error {
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return errno
+	}
+	return err
 }
 
 func fileKind(m fs.FileMode) string {

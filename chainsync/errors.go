@@ -113,12 +113,12 @@ func versionList(versions []int) string {
 // and say what it waits for.
 func Retryable(err error) bool {
 	for _, kind := range []error{ErrPermission, ErrNotSocket, ErrWrongNetwork, ErrNoCommonVersion,
-		ErrProtocol, ErrMalformed, ErrTooLarge, ErrUsage, ErrClosed} {
+		ErrHandshake, ErrProtocol, ErrMalformed, ErrTooLarge, ErrUsage, ErrClosed} {
 		if errors.Is(err, kind) {
 			return false
 		}
 	}
-	for _, kind := range []error{ErrNoSocket, ErrRefused, ErrConnect, ErrSilent, ErrHandshake, ErrDisconnected} {
+	for _, kind := range []error{ErrNoSocket, ErrRefused, ErrConnect, ErrSilent, ErrDisconnected} {
 		if errors.Is(err, kind) {
 			return true
 		}

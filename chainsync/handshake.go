@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	ouroboros "github.com/blinklabs-io/gouroboros"
 	"github.com/blinklabs-io/gouroboros/protocol"
@@ -79,6 +80,9 @@ func handshake(limited, ctx context.Context, sock net.Conn, cfg Config) (*Conn, 
 		closeNode(c.node)
 		return nil, c.cause()
 	}
+	c.mu.Lock()
+	c.op = "wait for the node"
+	c.mu.Unlock()
 	c.wait.Go(c.watch)
 	return c, nil
 }
@@ -130,10 +134,7 @@ func (c *Conn) pass(proto uint16, piece []byte, left int) error {
 		if piece == nil {
 			piece = appendSegmentHeader(nil, c.timestamp(), proto, left)
 		}
-		if err := c.inbox.put(piece); err != nil {
-			return fmt.Errorf("%w: %w", ErrClosed, err)
-		}
-		return nil
+		return c.inbox.put(piece)
 	}
 	return fmt.Errorf("%w: segment of protocol %d, which is not node-to-client", ErrProtocol, proto&^responderBit)
 }
@@ -163,10 +164,7 @@ func (c *Conn) shakePiece(piece []byte) error {
 	segment := appendSegmentHeader(nil, c.timestamp(), protoShake|responderBit, len(c.shake.answer))
 	err := c.inbox.put(append(segment, c.shake.answer...))
 	c.shake.answer = nil
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrClosed, err)
-	}
-	return nil
+	return err
 }
 
 // judge reads the node's answer to our proposal. Nil means that it accepted
@@ -247,14 +245,7 @@ func (d *decoder) refusal(magic uint32, offered []int) error {
 			break
 		}
 		if reason == refuseOther {
-			if magics := magicsIn(text); len(magics) > 0 {
-				e := &NetworkError{Ours: magic, Text: text}
-				for _, m := range magics {
-					if m != magic {
-						e.Theirs, e.Known = m, true
-						break
-					}
-				}
+			if e := wrongNetwork(text, magic); e != nil {
 				return fmt.Errorf("%w: %w", ErrWrongNetwork, e)
 			}
 		}
@@ -265,17 +256,22 @@ func (d *decoder) refusal(magic uint32, offered []int) error {
 	return fmt.Errorf("%w: %w", ErrHandshake, d.err)
 }
 
+// wrongNetwork tells whether a refusal's text is about the network magic. The
+// node's own comes first (consensus: "version data mismatch: A /= B"); some
+// servers name none.
+func wrongNetwork(text string, ours uint32) *NetworkError {
+	found := magicText.FindAllStringSubmatch(text, -1)
+	for _, m := range found {
+		if n, err := strconv.ParseUint(m[1], 10, 32); err == nil && uint32(n) != ours {
+			return &NetworkError{Ours: ours, Theirs: uint32(n), Known: true, Text: text}
+		}
+	}
+	if len(found) == 0 && strings.Contains(strings.ToLower(text), "magic") {
+		return &NetworkError{Ours: ours, Text: text}
+	}
+	return nil
+}
+
 // magicText is how a node's refusal shows a network magic: in the words of
 // Haskell, or of another node as long as it says "magic".
 var magicText = regexp.MustCompile(`(?i)magic\D{0,40}?(\d+)`)
-
-// magicsIn finds the network magics in a refusal's text. The node's own comes
-// first (consensus: "version data mismatch: A /= B").
-func magicsIn(text string) (out []uint32) {
-	for _, m := range magicText.FindAllStringSubmatch(text, -1) {
-		if n, err := strconv.ParseUint(m[1], 10, 32); err == nil {
-			out = append(out, uint32(n))
-		}
-	}
-	return out
-}

@@ -1,6 +1,7 @@
 package chainsync
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -10,6 +11,10 @@ import (
 // inboxLimit is how many bytes may wait for gouroboros' muxer before the
 // reader of the socket waits for it.
 const inboxLimit = 1 << 20
+
+// errInboxShut says that gouroboros has given up. Whoever started it or watches
+// it knows why.
+var errInboxShut = errors.New("gouroboros' half is closed")
 
 // inbox is the connection as gouroboros sees it: it reads what the reader of
 // the socket passes on and writes to the socket, one segment a call.
@@ -38,7 +43,7 @@ func (b *inbox) put(p []byte) error {
 		b.cond.Wait()
 	}
 	if b.shut {
-		return io.ErrClosedPipe
+		return errInboxShut
 	}
 	if b.off == len(b.buf) {
 		b.buf, b.off = b.buf[:0], 0

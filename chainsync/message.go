@@ -19,6 +19,11 @@ const (
 	tagDone              = 7
 )
 
+// answerItems are the messages that a node sends, by the number of their items.
+var answerItems = [...]uint64{
+	tagAwaitReply: 1, tagRollForward: 3, tagRollBackward: 3, tagIntersectFound: 3, tagIntersectNotFound: 2,
+}
+
 // answer is a chain-sync message from the node. For the first three tags msg
 // is complete; for intersections msg carries point and tip.
 type answer struct {
@@ -56,32 +61,28 @@ func parseAnswer(b []byte, limit int) (a answer, n int, err error) {
 	if d.err != nil {
 		return a, d.need, d.err
 	}
-	want := uint64(0)
+	switch {
+	case a.tag >= uint64(len(answerItems)) || answerItems[a.tag] == 0:
+		d.fail("message tag %d is none that a node sends", a.tag)
+	case items != answerItems[a.tag]:
+		d.fail("%s of %d items, want %d", answerName(a.tag), items, answerItems[a.tag])
+	}
 	switch a.tag {
 	case tagAwaitReply:
-		want = 1
 		a.msg.Kind = chain.AwaitReply
 	case tagRollForward:
-		want = 3
 		a.msg.Kind = chain.RollForward
 		if tag := d.expect(majorTag, "block wrapper"); tag != tagEncodedCBOR {
 			d.fail("block wrapped in tag %d, want %d", tag, tagEncodedCBOR)
 		}
-		a.msg.Raw = d.bytes("block", limit)
+		a.msg.Raw = d.string(majorBytes, "block", limit)
 		a.msg.Tip = d.tip()
 	case tagRollBackward, tagIntersectFound:
-		want = 3
 		a.msg.Kind = chain.RollBackward
 		a.msg.Point = d.point()
 		a.msg.Tip = d.tip()
 	case tagIntersectNotFound:
-		want = 2
 		a.msg.Tip = d.tip()
-	default:
-		d.fail("message tag %d is none that a node sends", a.tag)
-	}
-	if d.err == nil && items != want {
-		d.fail("message %d has %d items, want %d", a.tag, items, want)
 	}
 	if d.err != nil {
 		return a, d.need, d.err
@@ -100,15 +101,18 @@ func (d *decoder) point() (p chain.Point) {
 		return chain.Point{}
 	}
 	p.Slot = chain.Slot(d.uint("slot"))
-	h := d.bytes("header hash", math.MaxInt32)
-	if d.err != nil {
+	n := d.expect(majorBytes, "header hash")
+	switch {
+	case d.err != nil:
+		return chain.Point{}
+	case n != uint64(len(p.Hash)):
+		d.fail("header hash of %d bytes", n)
+		return chain.Point{}
+	case len(d.b)-d.off < len(p.Hash):
+		d.short(d.off + len(p.Hash))
 		return chain.Point{}
 	}
-	if len(h) != len(p.Hash) {
-		d.fail("header hash of %d bytes", len(h))
-		return chain.Point{}
-	}
-	copy(p.Hash[:], h)
+	d.off += copy(p.Hash[:], d.b[d.off:])
 	if p.IsOrigin() {
 		d.fail("header hash of zeros at slot %d", p.Slot)
 	}

@@ -9,6 +9,9 @@ import (
 // buffers by default, so that one read can take all there is.
 const slabSize = 256 << 10
 
+// keepSlabs is how many free slabs are kept at the tip.
+const keepSlabs = 2
+
 // slab is a stretch of what the node sent. Messages alias it, so it is reused
 // only when the reader and every batch that holds one of them let go of it.
 type slab struct {
@@ -30,6 +33,16 @@ type slabPool struct {
 	mu   sync.Mutex
 	free []*slab // guarded by mu
 	max  int
+}
+
+// trim lets most of the free slabs go.
+func (p *slabPool) trim() {
+	p.mu.Lock()
+	if n := min(len(p.free), keepSlabs); n < len(p.free) {
+		clear(p.free[n:])
+		p.free = p.free[:n]
+	}
+	p.mu.Unlock()
 }
 
 // get returns a slab of at least size bytes with one reference.

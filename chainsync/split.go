@@ -18,7 +18,7 @@ const (
 	protoQuery   = 7
 	protoMonitor = 9
 	minRead      = 64 << 10 // free space below which a slab is not read into
-	maxHandshake = 64 << 10 // longest handshake message; the protocol says 5,760
+	maxHandshake = 8 << 10  // longest handshake message; the protocol says 5,760 bytes
 )
 
 func appendSegmentHeader(b []byte, timestamp uint32, proto uint16, length int) []byte {
