@@ -198,9 +198,13 @@ func (s *Store) plan(blocks []*chain.Effects, h *head, whole bool) ([]chain.Link
 // pairsWithin returns the outputs that blocks make and spend among themselves.
 func pairsWithin(blocks []*chain.Effects) map[chain.TxIn]struct{} {
 	pairs := map[chain.TxIn]struct{}{}
+	from := blocks[0].Height
+	if blocks[0].Boundary { // the main block of that height lies below
+		from++
+	}
 	for _, e := range blocks {
 		for i := range e.Spent {
-			if o := &e.Spent[i]; o.InBatch && o.Height >= blocks[0].Height {
+			if o := &e.Spent[i]; o.InBatch && o.Height >= from {
 				pairs[o.Ref] = struct{}{}
 			}
 		}

@@ -14,7 +14,10 @@ type arena struct {
 	at     int // chunk in use
 }
 
-const arenaChunk = 256 << 10
+const (
+	arenaFirst = 4 << 10
+	arenaChunk = 256 << 10 // chunks double up to this
+)
 
 // take returns an empty slice with room for n bytes. Appending more than n
 // would be caught by the capacity and merely costs an allocation. A nil arena
@@ -29,7 +32,8 @@ func (a *arena) take(n int) []byte {
 			return c[len(c) : len(c) : len(c)+n]
 		}
 	}
-	a.chunks = append(a.chunks, make([]byte, n, max(n, arenaChunk)))
+	size := min(arenaFirst<<min(len(a.chunks), 6), arenaChunk)
+	a.chunks = append(a.chunks, make([]byte, n, max(n, size)))
 	return a.chunks[a.at][:0:n]
 }
 

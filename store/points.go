@@ -29,10 +29,14 @@ func appendPackLink(b []byte, l chain.Link) []byte {
 	return append(b, era)
 }
 
-// packOf adds the packs of consecutive links to ops.
+// packs adds packs of links in the order of their chain. A pack ends where the
+// next link does not follow: records left behind need not be neighbours.
 func (o *opset) packs(links []chain.Link) {
 	for len(links) > 0 {
-		n := min(len(links), packMax)
+		n := 1
+		for n < min(len(links), packMax) && follows(links[n-1], links[n]) {
+			n++
+		}
 		v := appendPackHead(o.arena.take(32+n*packEntry), links[0])
 		for _, l := range links[:n] {
 			v = appendPackLink(v, l)
@@ -94,23 +98,4 @@ func (p pack) link(i int) chain.Link {
 		copy(l.Parent[:], p.value[32+(i-1)*packEntry+8:])
 	}
 	return l
-}
-
-// find returns the index of the position, -1 if the pack does not have it.
-func (p pack) find(want chain.Position) int {
-	at := p.first
-	for i := 0; i < p.len(); i++ {
-		if i > 0 {
-			at.Boundary = p.flag(i)&0x80 != 0
-			if !at.Boundary {
-				at.Height++
-			}
-		}
-		if c := at.Compare(want); c == 0 {
-			return i
-		} else if c > 0 {
-			break
-		}
-	}
-	return -1
 }
