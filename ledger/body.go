@@ -35,8 +35,8 @@ func strict(era chain.Era) bool { return era >= chain.Conway }
 // sub-transactions first.
 func (b *Block) body(sub bool) {
 	c := &b.c
-	b.tx, b.id = len(b.tops), chain.TxID{}
 	t := Tx{Index: len(b.tops), Sub: sub, Valid: true}
+	b.enter(t.Index)
 	t.Body.Start = c.i
 	var seen uint64
 	for n := c.mapping(); c.more(&n); {
@@ -136,6 +136,7 @@ func (b *Block) field(t *Tx, key uint64) {
 // subTransactions reads a set of [body, witness set, auxiliary data or null].
 func (b *Block) subTransactions() {
 	c := &b.c
+	parent := b.bodyAt
 	for n := c.set(); c.more(&n); {
 		k := c.tuple(3)
 		b.body(true)
@@ -147,7 +148,7 @@ func (b *Block) subTransactions() {
 		t := &b.Txs[len(b.Txs)-1]
 		t.Witnesses, t.Aux = witnesses, aux
 	}
-	b.id = chain.TxID{}
+	b.bodyAt = parent
 }
 
 // optional steps over an item, and returns no span if it is null.

@@ -66,8 +66,8 @@ func (c *cursor) decodeAssets(s Span, signed bool) []chain.Asset {
 	sorted := true
 	for n := inner.mapping(); inner.more(&n); {
 		policy := chain.Hash28(inner.fixed(policySize))
-		if k := len(all); k > 0 && bytes.Compare(all[k-1].Policy[:], policy[:]) >= 0 {
-			sorted = false
+		if k := len(all); k > 0 && (!sorted || bytes.Compare(all[k-1].Policy[:], policy[:]) >= 0) {
+			sorted = false // from here on the policy may have come before
 			all = slices.DeleteFunc(all, func(a chain.Asset) bool { return a.Policy == policy })
 		}
 		start := len(all)

@@ -37,10 +37,9 @@ func (b *Block) dijkstra() {
 	b.wholeBody()
 	body.End = c.i
 	c.end(n)
-	if c.err != nil {
+	if c.err != nil || b.Trusted {
 		return
 	}
-	b.tx = -1
 	if uint64(body.Len()) != want.bodySize {
 		c.fail(body.Start, ErrBodySize)
 	} else if blake2b.Sum256(b.Bytes(body)) != want.bodyHash {
@@ -80,7 +79,7 @@ func (b *Block) wholeBody() {
 	for txs := c.array(); c.more(&txs); {
 		b.wholeTx()
 	}
-	b.tx = -1
+	b.leave()
 	c.skip() // Leios certificate
 	c.skip() // Peras certificate
 	c.end(n)

@@ -174,6 +174,35 @@ func TestGouroborosBlocks(t *testing.T) {
 			}
 		})
 	}
+	named, err := filepath.Glob(filepath.Join(dir, "..", "..", "protocol", "chainsync", "testdata", "*.hex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	walked := 0
+	for _, file := range named { // bare blocks with their hash in the name
+		name := strings.TrimSuffix(filepath.Base(file), ".hex")
+		era, boundary := chain.Byron, strings.HasPrefix(name, "byron_ebb_")
+		switch {
+		case boundary, strings.HasPrefix(name, "byron_main_"):
+		case strings.HasPrefix(name, "shelley_"):
+			era = chain.Shelley
+		default:
+			continue
+		}
+		walked++
+		t.Run(name[:len(name)-65], func(t *testing.T) {
+			var b Block
+			if err := b.Walk(Wrap(era, boundary, readHex(t, file))); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.Point.Hash.String(); !strings.HasSuffix(name, got) {
+				t.Errorf("hash %s of %s", got, name)
+			}
+		})
+	}
+	if walked != 3 {
+		t.Errorf("walked %d blocks with their hash in the name, want 3", walked)
+	}
 	t.Run("dijkstra", func(t *testing.T) {
 		raw := readHex(t, filepath.Join(dir, "..", "..", "ledger", "dijkstra", "testdata", "musashi_dijkstra_block.hex"))
 		var b Block

@@ -1,13 +1,15 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ourotail/ourotail/address"
@@ -45,7 +47,7 @@ func TestBuiltinGenesis(t *testing.T) {
 			if want.Complete() != nil {
 				t.Error("from files, and yet not complete")
 			}
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Genesis{})); diff != "" {
+			if diff := gocmp.Diff(want, got, cmpopts.IgnoreUnexported(Genesis{})); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -56,8 +58,7 @@ func TestBuiltinGenesis(t *testing.T) {
 }
 
 // TestVoucherAddress checks the addresses of the AVVM distribution: every one
-// decodes, and transactions that redeemed vouchers on mainnet spent the ids
-// that we compute.
+// decodes, no two are the same, and the richest is the well-known one.
 func TestVoucherAddress(t *testing.T) {
 	g, err := LoadGenesis(sharedPath(t, "genesis", "mainnet", "config.json"))
 	if err != nil {
@@ -75,6 +76,10 @@ func TestVoucherAddress(t *testing.T) {
 		}
 		known[o.Ref] = true
 	}
+	richest := slices.MaxFunc(g.Outputs, func(x, y chain.Output) int { return cmp.Compare(x.Lovelace, y.Lovelace) })
+	if got, want := richest.Ref.String(), "0ae3da29711600e94a33fb7441d2e76876a9a1e98b5ebdefbf2e3bc535617616#0"; got != want || richest.Lovelace != 2463071701000000 {
+		t.Errorf("richest voucher: %s with %d, want %s", got, richest.Lovelace, want)
+	}
 	if len(known) != len(g.Outputs) {
 		t.Errorf("%d different references of %d outputs", len(known), len(g.Outputs))
 	}
@@ -86,9 +91,9 @@ func TestGenesisTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for slot, want := range map[chain.Slot]string{
-		0:         "2017-09-23T21:44:51Z",
-		4492800:   "2020-07-29T21:44:51Z", // first slot of Shelley
-		4924800:   "2020-08-03T21:44:51Z", // an epoch of five days later
+		0:       "2017-09-23T21:44:51Z",
+		4492800: "2020-07-29T21:44:51Z", // first slot of Shelley
+		4924800: "2020-08-03T21:44:51Z", // an epoch of five days later
 	} {
 		got, ok := g.Time(slot)
 		if !ok || got.Format(time.RFC3339) != want {

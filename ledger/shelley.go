@@ -32,8 +32,8 @@ func (b *Block) segments(n, segments int) {
 	}
 	seg[0].End = c.i
 
+	b.leave()
 	seg[1].Start = c.i
-	b.tx = -1
 	witnesses := 0
 	for sets := c.array(); c.more(&sets); witnesses++ {
 		s := c.item()
@@ -66,7 +66,7 @@ func (b *Block) segments(n, segments int) {
 		seg[3].End = c.i
 	}
 	c.end(n)
-	if c.err != nil {
+	if c.err != nil || b.Trusted {
 		return
 	}
 
