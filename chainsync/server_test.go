@@ -218,3 +218,5 @@ func (p *peer) hold() error {
 	_, _ = io.Copy(io.Discard, p.conn)
 	return nil
 }
+
+func hashOf(p chain.Point) []byte { return p.Hash[:] }
