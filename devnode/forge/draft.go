@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"errors"
 	"slices"
 
 	"golang.org/x/crypto/blake2b"
@@ -107,9 +106,6 @@ func (d *draft) effects() Tx {
 	}
 	return t
 }
-
-// errPoor is returned when no inputs of enough value are found.
-var errPoor = errors.New("no outputs left that could pay for a transaction")
 
 // purse adds up what a transaction takes in.
 type purse struct {

@@ -25,6 +25,7 @@ type Forge struct {
 	genesis *Genesis
 	oracle  *Oracle
 	head    *node
+	path    []*node // the blocks of the head's branch, the head last
 	live    live
 	wallet  [][]byte // addresses that outputs go to again and again
 	assets  []assetKind
@@ -84,6 +85,7 @@ func (f *Forge) Rewind(n int) error {
 	for f.head != to {
 		f.live.undo(f.head.undo)
 		f.head = f.head.parent
+		f.path = f.path[:len(f.path)-1]
 	}
 	return nil
 }
@@ -108,6 +110,7 @@ func (f *Forge) Next() (Block, error) {
 		// is the same block.
 		if known, ok := f.oracle.nodes[n.Point.Hash]; ok {
 			f.head = known
+			f.path = append(f.path, known)
 			return Block{Link: known.Link, Raw: raw}, nil
 		}
 	default:
@@ -124,23 +127,17 @@ func (f *Forge) Next() (Block, error) {
 	m.settle()
 	f.oracle.put(n)
 	f.head = n
+	f.path = append(f.path, n)
 	if f.opts.Lean {
 		f.forget()
 	}
 	return Block{Link: n.Link, Raw: raw}, nil
 }
 
-// forget drops what a lean forge need not remember of the block k below.
+// forget drops what a lean forge need not remember: the contents of the block
+// k below the head.
 func (f *Forge) forget() {
-	n := f.head
-	for range f.opts.K {
-		if n == f.oracle.root || n.lean {
-			return
-		}
-		n = n.parent
+	if i := len(f.path) - 1 - f.opts.K; i >= 0 {
+		f.oracle.forget(f.path[i])
 	}
-	if n == f.oracle.root || n.lean {
-		return
-	}
-	n.lean, n.undo, n.Txs, n.Removed = true, nil, nil, nil
 }

@@ -87,7 +87,7 @@ func (f *Forge) makeGenesis(g *rnd) *Genesis {
 		for i := range 4 {
 			a := g.address([]byte{addrBaseKK, addrEnterprise, addrBaseKS, addrEnterprise}[i], 0)
 			n := int64(g.between(1_000_000, 300_000_000)) * ada
-			add(&Output{Ref: chain.TxIn{ID: blake2b.Sum256(a)}, Address: a, Lovelace: uint64(n), era: chain.Shelley})
+			add(&Output{Ref: chain.TxIn{ID: blake2b.Sum256(a)}, Address: a, Lovelace: uint64(n)})
 			gen.Outputs[len(gen.Outputs)-1].Era = chain.Shelley
 			funds[hex.EncodeToString(a)] = n
 		}

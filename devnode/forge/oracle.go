@@ -132,7 +132,8 @@ func (o *Oracle) Effects(h chain.Hash) (*Effects, error) {
 	if n.lean {
 		return nil, fmt.Errorf("%v: %w", n.At(), ErrForgotten)
 	}
-	return &n.Effects, nil
+	e := n.Effects // a copy: the node may be forgotten later
+	return &e, nil
 }
 
 // Summary describes the set after the block with that header hash; the zero
@@ -246,6 +247,23 @@ func (o *Oracle) moveLocked(h chain.Hash) error {
 		o.at = n
 	}
 	return nil
+}
+
+// forget drops the contents of a block that is on every branch to come. The
+// set stays at or above it.
+func (o *Oracle) forget(n *node) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.at
+	for a != n && a.depth() > n.depth() {
+		a = a.parent
+	}
+	if a != n {
+		if err := o.moveLocked(n.Point.Hash); err != nil {
+			panic(err) // the set was kept where this is always possible
+		}
+	}
+	n.lean, n.undo, n.Txs, n.Removed = true, nil, nil, nil
 }
 
 // depth orders the blocks of one branch: twice the height, plus one for a

@@ -36,7 +36,6 @@ type Output struct {
 	inline []byte
 	ref    []byte // reference script, [language, script]
 	quirk  valueQuirk
-	era    chain.Era // whose output format it is written in; 0 is its transaction's
 }
 
 // Line returns "txid#ix CONTENT", the canonical text of an unspent output.

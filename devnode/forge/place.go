@@ -92,6 +92,7 @@ func (m *maker) create(o *Output) {
 	m.n.undo = append(m.n.undo, change{removal{out: o}, false})
 	m.n.gain(o)
 	m.made = append(m.made, o)
+	o.inline, o.ref = nil, nil // written by now
 }
 
 // settle finishes the node.

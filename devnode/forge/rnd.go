@@ -3,6 +3,7 @@ package forge
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/ourotail/ourotail/chain"
 )
@@ -39,9 +40,7 @@ func (g *rnd) fill(b []byte) {
 // random appends n random bytes as a byte string's content.
 func (g *rnd) random(b []byte, n int) []byte {
 	off := len(b)
-	for range n {
-		b = append(b, 0)
-	}
+	b = slices.Grow(b, n)[:off+n]
 	g.fill(b[off:])
 	return b
 }
