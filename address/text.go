@@ -94,9 +94,12 @@ func parseBech32(text string) ([]byte, error) {
 // decodeBech32 returns the prefix in lower case and the bytes of a text of any
 // length.
 func decodeBech32(text string) (hrp string, b []byte, err error) {
-	hrp, groups, err := bech32.DecodeNoLimit(text)
+	hrp, groups, version, err := bech32.DecodeNoLimitWithVersion(text)
 	if err != nil {
 		return "", nil, err
+	}
+	if version != bech32.Version0 {
+		return "", nil, errors.New("its checksum is of bech32m, want bech32")
 	}
 	b, err = bech32.ConvertBits(groups, 5, 8, false)
 	return hrp, b, err
