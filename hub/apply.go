@@ -36,7 +36,7 @@ func (h *Hub) apply(b *chain.AppliedBlock) error {
 	h.tip = b.At
 	h.highest = max(h.highest, b.At.Height)
 	h.tipChanged()
-	h.statusApplied(b)
+	h.statusApplied(h.win.entry(h.win.n - 1))
 	for s := h.loose.first; s != nil; {
 		next := s.next // release may end it
 		h.release(s)
@@ -186,8 +186,10 @@ func (h *Hub) trim() {
 		low = min(low, max(h.awaiting.lowest(h.tip.Height), h.tip.Height-h.cfg.SeedWindow))
 	}
 	for h.win.n > 0 && h.win.entry(0).at.Height <= low {
+		h.dropTxs(h.win.entry(0))
 		h.win.dropOldest()
 	}
+	h.settleStatuses()
 	if len(h.orphans) > 0 {
 		limit := h.stampLimit()
 		for p, o := range h.orphans {

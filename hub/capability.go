@@ -109,7 +109,7 @@ func (c *Capabilities) Support(kind Kind, keys []chain.Source, o Options) Suppor
 		return unsupported("this provider has no history to start from")
 	case kind != UTxOs && o.Seed != NoSeed:
 		return unsupported("%v subscriptions have no seed", kind)
-	case kind == UTxOs && o.Events > CreatedAndSpent:
+	case kind == UTxOs && o.Events > SpentOnly:
 		return unsupported("no such events")
 	case o.Bound < Unbounded:
 		return unsupported("a bound of %d", o.Bound)

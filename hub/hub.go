@@ -28,6 +28,12 @@ type Config struct {
 	// Contents reads blocks whose contents the window no longer holds; nil to
 	// hold all contents. Only for complete providers.
 	Contents Contents
+	// History answers for the status of transactions below the window; nil if
+	// nothing can. Called with no lock held.
+	History History
+	// StatusTable bounds the transactions recorded that nobody subscribes to; 0
+	// for DefaultStatusTable.
+	StatusTable int
 	// Changed, if set, is called with no lock held after the sources that
 	// subscriptions want may have changed: one came, or one ended by whatever
 	// route; see Sources.
@@ -72,8 +78,9 @@ type Hub struct {
 	idlers   map[*sub]struct{}
 	index    [3]index // of UTxOs, Txs, Blocks
 
-	tips   latest[chain.Tip]
-	params latest[ProtocolParams]
+	tips     latest[chain.Tip]
+	params   latest[ProtocolParams]
+	statuses statuses
 
 	serial  uint64 // counts effects, to match each subscription once with each
 	hits    []hit
@@ -132,7 +139,7 @@ func (h *Hub) restore(s State) error {
 	if h.failed != nil {
 		return h.failed
 	}
-	if h.count > 0 {
+	if h.subscribers() > 0 {
 		return ErrBusy
 	}
 	tip, floor := norm(s.Tip), norm(s.Floor)
@@ -149,6 +156,7 @@ func (h *Hub) restore(s State) error {
 		return fmt.Errorf("restoring: %w: the newest block held is %v, the tip %v", ErrUnknownPoint, below, tip)
 	}
 	h.win, h.tip, h.highest = w, tip, max(s.Highest, tip.Height)
+	h.statuses.chain = nil
 	clear(h.orphans)
 	h.trim()
 	h.tipChanged()
@@ -159,12 +167,13 @@ func (h *Hub) restore(s State) error {
 // below it. With subscribers it does nothing, and the next block is refused.
 func (h *Hub) Skip(tip chain.At) {
 	h.lockedFlush(func() {
-		if h.failed != nil || h.count > 0 {
+		if h.failed != nil || h.subscribers() > 0 {
 			return
 		}
 		h.tip = norm(tip)
 		h.win.reset(h.tip)
 		h.highest = max(h.highest, h.tip.Height)
+		h.statuses.chain = nil
 		clear(h.orphans)
 		h.tipChanged()
 	})
@@ -191,13 +200,15 @@ func (h *Hub) Floor() chain.At {
 	return h.win.floor
 }
 
-// Subscribers returns how many subscriptions for outputs, transactions and
-// blocks there are: those that need blocks.
+// Subscribers returns how many there are who need blocks: subscriptions for
+// outputs, transactions and blocks, and transactions whose status is recorded.
 func (h *Hub) Subscribers() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.count
+	return h.subscribers()
 }
+
+func (h *Hub) subscribers() int { return h.count + len(h.statuses.table) }
 
 // Sources returns what a provider has to probe: the sources of all output
 // subscriptions. SourceAll among them means that something wants whole blocks.
@@ -237,6 +248,7 @@ func (h *Hub) endAll(refusal error, end func(mail)) {
 	})
 	h.tips.end(h, func(s *mailbox.Latest[chain.Tip]) { end(s) })
 	h.params.end(h, func(s *mailbox.Latest[ProtocolParams]) { end(s) })
+	h.endStatuses(end)
 }
 
 // each calls f for every subscription; f may drop it.

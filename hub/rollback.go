@@ -65,11 +65,11 @@ func (h *Hub) rollback(to chain.At) error {
 	for h.win.n > first {
 		e := h.win.dropNewest()
 		h.orphans[e.at.Point] = orphan{e}
+		h.statusGone(&e)
 	}
 	h.tip = to
 	h.tipChanged()
 	h.tryHeld()
-	h.statusRolledBack(to)
 	return nil
 }
 

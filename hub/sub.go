@@ -236,6 +236,7 @@ func (h *Hub) drop(s *sub) {
 	for i := range s.more {
 		ix.remove(&s.more[i])
 	}
+	delete(h.held, s)
 	s.state, s.more, s.wait = dead, nil, nil
 	h.count--
 }

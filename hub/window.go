@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"iter"
 	"sort"
 
 	"github.com/ourotail/ourotail/chain"
@@ -12,6 +13,40 @@ type entry struct {
 	at, parent chain.At
 	cov        chain.Coverage
 	b          *chain.AppliedBlock
+	marks      []txMark // its transactions, once b is dropped
+}
+
+// txMark is what the window keeps of a transaction in any case.
+type txMark struct {
+	id    chain.TxID
+	valid bool
+}
+
+func (m txMark) status(at chain.At) TxStatus {
+	s := TxStatus{ID: m.id, State: TxConfirmed, At: at}
+	if !m.valid {
+		s.State = TxFailed
+	}
+	return s
+}
+
+// txs yields the transactions of a block.
+func (e *entry) txs() iter.Seq2[int, txMark] {
+	return func(yield func(int, txMark) bool) {
+		if e.b == nil {
+			for i, m := range e.marks {
+				if !yield(i, m) {
+					return
+				}
+			}
+			return
+		}
+		for i := range e.b.Txs {
+			if !yield(i, txMark{e.b.Txs[i].ID, e.b.Txs[i].Valid}) {
+				return
+			}
+		}
+	}
 }
 
 // window holds the blocks from just above the floor to the tip, oldest first.
