@@ -104,8 +104,22 @@ func closeNode(node *ouroboros.Connection) error {
 		for range m.ErrorChan() { //nolint:revive // wait until it is closed
 		}
 	}
+	var all []*protocol.Protocol
 	if h := node.Handshake(); h != nil {
-		<-h.Client.DoneChan()
+		all = append(all, h.Client.Protocol)
+	}
+	if p := node.LocalStateQuery(); p != nil {
+		all = append(all, p.Client.Protocol)
+	}
+	if p := node.LocalTxMonitor(); p != nil {
+		all = append(all, p.Client.Protocol)
+	}
+	if p := node.LocalTxSubmission(); p != nil {
+		all = append(all, p.Client.Protocol)
+	}
+	for _, p := range all {
+		p.Stop() // also marks those as done that were never started
+		<-p.DoneChan()
 	}
 	return err
 }

@@ -199,8 +199,12 @@ func TestFrozenNode(t *testing.T) {
 func TestNodeTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := onPipe(t, Config{}, func(p *peer) error {
-			err := p.begin(tipAt(9))
+			if err := p.shake(); err != nil {
+				return err
+			}
+			_, err := p.find()
 			p.conn.(*buffered).stop()
+			_ = p.send(5, intersectFound(chain.Point{}, tipAt(9)))
 			time.Sleep(time.Hour)
 			return err
 		})
