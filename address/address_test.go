@@ -219,6 +219,23 @@ func TestOddBytes(t *testing.T) {
 	}
 }
 
+// TestHugeByron: base58 is quadratic, so what no chain holds is not written in
+// it.
+func TestHugeByron(t *testing.T) {
+	for size, text := range map[int]string{maxBase58 - 9: "base58", maxBase58: "hexadecimal"} {
+		addr := append([]byte{0x82, 0xd8, 24, 0x5a, 0, 0, byte(size >> 8), byte(size)}, make([]byte, size+1)...)
+		if KindOf(addr) != Byron {
+			t.Fatal("not of Byron")
+		}
+		if got := Text(addr); (got == hex.EncodeToString(addr)) != (len(addr) > maxBase58) {
+			t.Errorf("%d bytes are not written in %s", len(addr), text)
+		}
+	}
+	if _, err := Parse(strings.Repeat("z", 1<<20)); !errors.Is(err, ErrText) {
+		t.Error(err)
+	}
+}
+
 func TestTarget(t *testing.T) {
 	head := "40" + strings.Repeat("11", HashSize)
 	for tail, want := range map[string]Place{

@@ -64,18 +64,18 @@ func ParseCredential(text string) (Match, error) {
 	if err != nil {
 		var hrp string
 		if hrp, b, err = decodeBech32(text); err != nil {
-			return m, fmt.Errorf("%w: %q is neither hexadecimal nor bech32: %w", ErrCredential, text, err)
+			return m, fmt.Errorf("%w: %q is neither hexadecimal nor bech32: %w", ErrCredential, brief(text), err)
 		}
 		form, ok := forms[hrp]
 		if !ok {
-			return m, fmt.Errorf("%w: %q: prefix %q is none of vk, addr_vk, stake_vk, vkh, addr_vkh, stake_vkh, script", ErrCredential, text, hrp)
+			return m, fmt.Errorf("%w: %q: prefix %q is none of vk, addr_vk, stake_vk, vkh, addr_vkh, stake_vkh, script", ErrCredential, brief(text), hrp)
 		}
 		want := HashSize
 		if form.key {
 			want = keySize
 		}
 		if len(b) != want {
-			return m, fmt.Errorf("%w: %q holds %d bytes, want %d", ErrCredential, text, len(b), want)
+			return m, fmt.Errorf("%w: %q holds %d bytes, want %d", ErrCredential, brief(text), len(b), want)
 		}
 		m.Role, m.Typed, m.Script = form.role, true, form.script
 	}
@@ -86,7 +86,7 @@ func ParseCredential(text string) (Match, error) {
 		m.Hash = KeyHash(b)
 		m.Typed = true
 	default:
-		return Match{}, fmt.Errorf("%w: %q has %d hexadecimal digits, want %d (hash) or %d (key)", ErrCredential, text, len(text), 2*HashSize, 2*keySize)
+		return Match{}, fmt.Errorf("%w: %q has %d hexadecimal digits, want %d (hash) or %d (key)", ErrCredential, brief(text), len(text), 2*HashSize, 2*keySize)
 	}
 	return m, nil
 }

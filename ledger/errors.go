@@ -18,7 +18,7 @@ var (
 	ErrUnexpected   = errors.New("an item of another type or length is expected here")
 	ErrBodyHash     = errors.New("the body is not the one that the header names")
 	ErrBodySize     = errors.New("the body is not of the size that the header names")
-	ErrCount        = errors.New("numbers of transaction bodies and witness sets differ")
+	ErrCount        = errors.New("two parts of the block differ in the number of transactions")
 	ErrIndex        = errors.New("a transaction index is not below the number of transactions")
 	ErrMissing      = errors.New("a required field is missing")
 	ErrDuplicate    = errors.New("a map key or set member is repeated")

@@ -3,7 +3,6 @@ package ledger
 import (
 	"bytes"
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/ourotail/ourotail/chain"
@@ -31,13 +30,6 @@ func FuzzWalk(f *testing.F) {
 	}
 	f.Add(byronBlock([][]byte{byronTx(byronIn(1, 0), byronIn(1, 1))}, 0, 0))
 	f.Add(made{era: chain.Dijkstra}.whole(arr(arr(arr(body(arr(in(1, 0)), arr(pay(1, 1)), num(keySubTransactions), arr(subTx(arr(in(5, 0)), arr()))), obj(), null, no)), null, null)))
-	if files, err := filepath.Glob("../../shared/blocks/*.hex"); err == nil {
-		for _, file := range files {
-			if raw := readHex(f, file); len(raw) < 4000 {
-				f.Add(raw)
-			}
-		}
-	}
 	checked, trusting := Block{}, Block{Trusted: true}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		before := bytes.Clone(raw)

@@ -6,32 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ourotail/ourotail/internal/shared"
 )
 
-// sharedPath returns a path below the folder of reference material, which is
-// named by OUROTAIL_SHARED or stands beside the repository; the test is
-// skipped where it is absent.
+// sharedPath returns a path below the folder of real chain data, and skips the
+// test where that is absent.
 func sharedPath(t testing.TB, parts ...string) string {
 	t.Helper()
-	roots := []string{os.Getenv("OUROTAIL_SHARED")}
-	if dir, err := os.Getwd(); err == nil {
-		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				roots = append(roots, filepath.Join(filepath.Dir(dir), "shared"))
-			}
-		}
-	}
-	for _, root := range roots {
-		if root == "" {
-			continue
-		}
-		path := filepath.Join(append([]string{root}, parts...)...)
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	t.Skipf("no %s: set OUROTAIL_SHARED to the folder of reference material", filepath.Join(parts...))
-	return ""
+	return filepath.Join(append([]string{shared.Dir(t)}, parts...)...)
 }
 
 func readHex(t testing.TB, path string) []byte {

@@ -13,32 +13,10 @@ import (
 	"testing"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/internal/shared"
 	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/ledger/canon"
 )
-
-func sharedPath(t testing.TB, parts ...string) string {
-	t.Helper()
-	roots := []string{os.Getenv("OUROTAIL_SHARED")}
-	if dir, err := os.Getwd(); err == nil {
-		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				roots = append(roots, filepath.Join(filepath.Dir(dir), "shared"))
-			}
-		}
-	}
-	for _, root := range roots {
-		if root == "" {
-			continue
-		}
-		path := filepath.Join(append([]string{root}, parts...)...)
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	t.Skipf("no %s: set OUROTAIL_SHARED to the folder of reference material", filepath.Join(parts...))
-	return ""
-}
 
 // replay applies blocks to a set held in memory.
 type replay struct {
@@ -114,7 +92,7 @@ func (r *replay) utxoSum(t *testing.T) string {
 // TestPreview replays the first 40,357 blocks of a real network and compares,
 // block by block, with what two other implementations computed.
 func TestPreview(t *testing.T) {
-	f, err := os.Open(sharedPath(t, "preview", "blocks.txt.gz"))
+	f, err := os.Open(filepath.Join(shared.Dir(t), "preview", "blocks.txt.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +118,7 @@ func TestPreview(t *testing.T) {
 		"00149.chunk": {"c9fe18e9d033a39b2fc9825b5aaa38b0467210609ac705279f54d8cde9a1e74f", "604879a80fa05ec0fdcca03391b975049a53f8d3de3c40147a5a647eb21e19a5"},
 		"00199.chunk": {"2a7fca07983039c6e1988994955692c4a1ae2165121993bb4148bc4f9c0f9842", "c9a91846761e32b385b1efab5082882d14fed5669dff9ab4313738f0b61ee9cd"},
 	}
-	files, err := filepath.Glob(filepath.Join(sharedPath(t, "preview", "immutable"), "*.chunk"))
+	files, err := filepath.Glob(filepath.Join(shared.Dir(t), "preview", "immutable", "*.chunk"))
 	if err != nil {
 		t.Fatal(err)
 	}
