@@ -40,8 +40,10 @@ type Chain struct {
 	blocks    []Block
 	visible   int // how many blocks are shown; -1 is all
 	followers map[*follower]struct{}
-	changed   chan struct{} // closed and replaced at each change
-	gen       *generator    // nil unless generated
+	changed   chan struct{}     // closed and replaced at each change
+	gen       *generator        // nil unless generated
+	settled   *immutable.Writer // of base, if blocks move there
+	keep      int               // how many newest blocks do not
 }
 
 // NewChain returns an empty chain that holds only what is put into it.
@@ -188,6 +190,9 @@ func (c *Chain) switchLocked(to int, blocks []Block) error {
 	c.blocks = append(c.blocks[:to+1-c.baseLen], blocks...)
 	c.cutFollowersLocked(to)
 	c.wakeLocked()
+	if c.settled != nil && len(c.blocks) > 2*c.keep {
+		return c.settleLocked(len(c.blocks) - c.keep)
+	}
 	return nil
 }
 

@@ -184,4 +184,3 @@ func TestGouroborosFollowsForks(t *testing.T) {
 		t.Errorf("%d blocks seen, the chain has %d", len(rec.blocks), c.Len())
 	}
 }
-

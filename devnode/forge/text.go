@@ -23,18 +23,25 @@ const byronAddressByte = 0x82
 
 const bech32Digits = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
+// bech32Table is, for each value of the five bits shifted out of the checksum,
+// what BIP-173's generator makes of them.
+var bech32Table = func() (t [32]uint32) {
+	for top := range t {
+		for i, g := range [5]uint32{0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3} {
+			if top>>i&1 == 1 {
+				t[top] ^= g
+			}
+		}
+	}
+	return t
+}()
+
 // appendBech32 encodes data as BIP-173 says, without its limit of 90
 // characters, as Cardano does.
 func appendBech32(b []byte, hrp string, data []byte) []byte {
 	check := uint32(1)
 	step := func(v byte) {
-		top := check >> 25
-		check = (check&0x1ffffff)<<5 ^ uint32(v)
-		for i, g := range [5]uint32{0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3} {
-			if top>>i&1 == 1 {
-				check ^= g
-			}
-		}
+		check = (check&0x1ffffff)<<5 ^ uint32(v) ^ bech32Table[check>>25]
 	}
 	for i := range len(hrp) {
 		step(hrp[i] >> 5)
