@@ -134,8 +134,8 @@ func (h *Hub) correct(s *UTxOSubscription, to *chain.At, blocks []*entry, base *
 		for _, e := range blocks {
 			held[e.at.Height] = s.covered(e.cov)
 		}
-		for x := h.next(to.Height); x <= base.Height; x++ {
-			if !held[x] {
+		for x := to.Height + 1; x <= base.Height; x++ {
+			if !held[x] { // also a height below the chain's first: nobody examined it
 				return false
 			}
 		}
