@@ -106,9 +106,12 @@ func (v *View) decode(o *chain.Output, points map[chain.Height]chain.At) (*chain
 	if !known {
 		at = chain.Origin
 		if o.Height > chain.OriginHeight {
-			l, err := v.snap.LinkAt(chain.Position{Height: o.Height})
+			l, ok, err := v.snap.LinkAt(chain.Position{Height: o.Height})
 			if err != nil {
 				return nil, fmt.Errorf("output %s: %w", o.Ref, err)
+			}
+			if !ok {
+				return nil, fmt.Errorf("output %s: no block is kept at its height %d", o.Ref, o.Height)
 			}
 			at = l.At()
 		}

@@ -16,7 +16,7 @@ func (f *Follower) message(ctx context.Context, m chain.Message) error {
 			return err
 		}
 		head, _ := f.points.Head()
-		if !head.Boundary && head.Height == f.cfg.Until {
+		if !head.Boundary && head.Height == f.stop.Until {
 			if err := f.commit(); err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func (f *Follower) settle(list []chain.Message) error {
 	atTip := last.Kind == chain.AwaitReply || head.Point == tip.Point
 	if atTip && len(f.open.blocks) == 0 {
 		f.status.update(func(s *Status) { s.Phase, s.LastError, s.Failures = Following, nil, 0 })
-		if f.cfg.ExitAtTip {
+		if f.stop.AtTip {
 			return errDone
 		}
 	}

@@ -112,9 +112,13 @@ func (f *Follower) commit() error {
 	}
 	flush, err := f.commitAndBuffer()
 	f.account()
+	near := f.open.journal
 	f.open.reset()
 	if flush != nil {
 		flush()
+	}
+	if near && f.cfg.Near != nil {
+		f.cfg.Near()
 	}
 	return err
 }

@@ -56,6 +56,19 @@ type Hub interface {
 	FailAll(cause error)
 }
 
+// Stop says when Run is done by itself. The zero Stop is at height 0; Never
+// follows for ever.
+type Stop struct {
+	// Until is the height of the last main block to commit; chain.OriginHeight for
+	// no limit.
+	Until chain.Height
+	// AtTip ends once the node has no more blocks.
+	AtTip bool
+}
+
+// Never ends only with its context.
+var Never = Stop{Until: chain.OriginHeight}
+
 // Config says what to follow, and how.
 type Config struct {
 	Dial  func(ctx context.Context) (Conn, error)
@@ -69,11 +82,6 @@ type Config struct {
 	// AVVM are the genesis outputs that the ledger removes at the Allegra
 	// boundary if they are unspent then (contract 1.7), sorted.
 	AVVM []chain.TxIn
-	// Until ends Run once the main block at this height is committed;
-	// chain.OriginHeight for never.
-	Until chain.Height
-	// ExitAtTip ends Run once the node has no more blocks.
-	ExitAtTip bool
 	// MaxBlocks and MaxBytes bound the open batch, in blocks and in bytes of raw
 	// blocks; zero for the defaults.
 	MaxBlocks int
@@ -81,6 +89,9 @@ type Config struct {
 	// Brake, if set, is called between batches with no lock held; following
 	// goes on when it returns. An owner of a slow reader waits here.
 	Brake func(ctx context.Context) error
+	// Near, if set, is called with no lock held whenever blocks within K of the
+	// node's tip have been committed.
+	Near func()
 	// Quarantine, if set, keeps the bytes of a block that does not decode and
 	// returns where.
 	Quarantine func(raw []byte) (where string, err error)

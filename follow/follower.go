@@ -23,6 +23,7 @@ type Follower struct {
 
 	publish sync.Mutex // held over commit (or undo) and buffering in the hub
 
+	stop     Stop             // of the present Run
 	points   *rollback.Points // the committed chain and, above it, the open batch
 	resolver *resolve.Resolver
 	walked   ledger.Block
@@ -66,9 +67,11 @@ func (f *Follower) Locked(fn func()) {
 	fn()
 }
 
-// Run follows until ctx ends (its error), what Config asked for is reached
-// (nil), or a person must act (*FatalError or the store's error).
-func (f *Follower) Run(ctx context.Context) error {
+// Run follows until ctx ends (its error), what stop asks for is reached (nil),
+// or a person must act (*FatalError or the store's error); then the hub has
+// failed. Only one Run at a time; another may follow one that returned nil.
+func (f *Follower) Run(ctx context.Context, stop Stop) error {
+	f.stop = stop
 	defer f.status.update(func(s *Status) { s.Phase = Stopped })
 	if err := f.load(); err != nil {
 		return err
@@ -159,7 +162,7 @@ func (f *Follower) load() error {
 // reached tells whether Until lies at or below the committed head.
 func (f *Follower) reached() bool {
 	head := f.cfg.Store.Head()
-	return f.cfg.Until > chain.OriginHeight && head.Height >= f.cfg.Until && !head.Point.IsOrigin()
+	return f.stop.Until > chain.OriginHeight && head.Height >= f.stop.Until && !head.Point.IsOrigin()
 }
 
 // session is one connection, from dial to its end. Blocks that joined the open

@@ -6,6 +6,12 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ourotail/ourotail/chainsync"
+	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/ledger"
+	"github.com/ourotail/ourotail/resolve"
+	"github.com/ourotail/ourotail/store"
 )
 
 // Exit codes; --help lists them, and scripts may rely on them.
@@ -68,4 +74,22 @@ func exitCode(err error) int {
 		return exitOK // asked to end by a signal, and ended
 	}
 	return classify(err)
+}
+
+// classify gives an error of the library its exit code.
+func classify(err error) int {
+	var node *chainsync.Error
+	switch {
+	case errors.Is(err, store.ErrHeld):
+		return exitHeld
+	case errors.Is(err, store.ErrNoStore):
+		return exitNotThere
+	case errors.Is(err, follow.ErrDiverged), errors.Is(err, store.ErrNetwork), errors.Is(err, resolve.ErrUnknownOutput):
+		return exitDiverged
+	case errors.As(err, &node):
+		return exitNode
+	case errors.Is(err, ledger.ErrNeedGenesis):
+		return exitUsage
+	}
+	return exitFailed
 }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/ourotail/ourotail"
+	"github.com/ourotail/ourotail/chain"
+)
+
+func newRun() *cobra.Command {
+	var exitAtTip bool
+	var until int64
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Follow a node and keep the set of unspent outputs",
+		Long: `Follows the node for ever: every block, every fork, with all spent outputs
+resolved, into a data directory. It may be killed at any time; the next start
+goes on where this one stopped.
+
+While it runs, status and utxos on the same directory are answered by it.
+
+A node that is away, starting, or still synchronising is waited for. What waiting
+cannot mend (the wrong network, no permission) ends the command if it stands in
+the way of the first connection.`,
+		Example: `  ourotail run --socket-path /run/cardano-node/node.socket --network preview
+  ourotail run --socket-path node.socket --config config.json --data-dir D --exit-at-tip`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := followerConfig(cmd)
+			if err != nil {
+				return err
+			}
+			cfg.ExitAtTip = exitAtTip
+			if cmd.Flags().Changed("until") {
+				if until < 0 {
+					return usage("--until %d: heights begin at 0", until)
+				}
+				h := chain.Height(until)
+				cfg.Until = &h
+			}
+			return runFollower(cmd, cfg)
+		},
+	}
+	cmd.Flags().BoolVar(&exitAtTip, "exit-at-tip", false, "end once the node has no more blocks and the indexes are built")
+	cmd.Flags().Int64Var(&until, "until", 0, "end once the block at this height is committed")
+	addFollowFlags(cmd)
+	return cmd
+}
+
+// addFollowFlags adds the flags of every command that follows a node.
+func addFollowFlags(cmd *cobra.Command) {
+	addSocketFlag(cmd)
+	addNetworkFlags(cmd)
+	addDataDirFlag(cmd)
+	cmd.Flags().String("memory", "256MiB", "memory for the store; pages that the kernel keeps mapped come on top")
+	cmd.Flags().Bool("archive", false, "keep spent outputs too; chosen when the data directory is made")
+}
+
+// followerConfig reads the flags of addFollowFlags.
+func followerConfig(cmd *cobra.Command) (cfg ourotail.Config, err error) {
+	if cfg.SocketPath, err = socketPath(cmd); err != nil {
+		return cfg, err
+	}
+	if cfg.Genesis, err = network(cmd); err != nil {
+		return cfg, err
+	}
+	if cfg.DataDir, err = dataDir(cmd, cfg.Genesis); err != nil {
+		return cfg, err
+	}
+	text, err := cmd.Flags().GetString("memory")
+	if err != nil {
+		return cfg, err
+	}
+	bytes, err := humanize.ParseBytes(text)
+	if err != nil || bytes > 1<<50 {
+		return cfg, usage("--memory %q is not an amount of memory (want for instance 256MiB)", text)
+	}
+	cfg.Memory = int64(bytes)
+	if cfg.Archive, err = cmd.Flags().GetBool("archive"); err != nil {
+		return cfg, err
+	}
+	cfg.Logger, err = newLogger(cmd, cmd.ErrOrStderr())
+	return cfg, err
+}
+
+// runFollower opens, serves the control socket, reports, and follows.
+func runFollower(cmd *cobra.Command, cfg ourotail.Config) error {
+	f, err := ourotail.Open(cmd.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	rep := newReporter(f, cmd.ErrOrStderr(), cfg.Logger)
+	err = attended(cmd.Context(), f, rep, f.Run)
+	rep.summary()
+	return errors.Join(err, f.Close())
+}
+
+// attended runs fn with the control socket served and progress reported.
+func attended(ctx context.Context, f *ourotail.Follower, rep *reporter, fn func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	endControl, err := serveControl(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer endControl()
+	var wg sync.WaitGroup
+	wg.Go(func() { rep.run(ctx) })
+	err = fn(ctx)
+	stop()
+	wg.Wait()
+	return err
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ourotail/ourotail"
+	"github.com/ourotail/ourotail/store"
+)
+
+func newStatus() *cobra.Command {
+	var asJSON, digest bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how far a data directory is and what its follower does",
+		Long: `Shows head, node's tip, era, number of unspent outputs and lovelace of a data
+directory, asked of the follower that holds it or read from disk.
+
+--digest reads the whole set and adds its count, lovelace and accumulator. Two
+directories with the same accumulator hold the same outputs.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := readDir(cmd)
+			if err != nil {
+				return err
+			}
+			log, err := newLogger(cmd, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			var s ourotail.Status
+			d, err := ourotail.OpenDir(dir, log)
+			switch {
+			case errors.Is(err, store.ErrHeld):
+				s, err = remoteStatus(cmd.Context(), dir, digest)
+			case err == nil:
+				defer d.Close()
+				s, err = d.Status(cmd.Context(), digest)
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
+			}
+			return printStatus(cmd.OutOrStdout(), s)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&digest, "digest", false, "read the whole set: count, lovelace, accumulator")
+	addDataDirFlag(cmd)
+	addNetworkFlags(cmd)
+	return cmd
+}
+
+func printStatus(w io.Writer, s ourotail.Status) error {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-10s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	network := s.Network
+	if network == "" {
+		network = "magic " + strconv.FormatUint(uint64(s.Magic), 10)
+	}
+	row("network", "%s, k = %d, %s", network, s.K, s.Retention)
+	row("head", "%s", s.Head)
+	row("", "height %d, %s", s.Height, s.Era)
+	switch {
+	case s.Tip != nil:
+		row("node", "%s", s.Tip.Point)
+		row("", "height %d, %d blocks ahead", s.Tip.Height, max(s.Tip.Height-max(s.Height, 0), 0))
+	case !s.Running:
+		row("node", "no follower is running")
+	}
+	if s.Phase != "" {
+		row("phase", "%s", s.Phase)
+	}
+	if s.LastError != "" {
+		row("error", "%s", s.LastError)
+	}
+	lovelace, _ := strconv.ParseUint(s.Lovelace, 10, 64)
+	row("outputs", "%s unspent, %s", thousands(uint64(s.UTxOs)), ada(lovelace))
+	if !s.Index.Built {
+		row("index", "%.0f %% built; until then queries read the whole set", 100*s.Index.Done)
+	}
+	row("floor", "%s", s.Floor)
+	if d := s.Digest; d != nil {
+		row("digest", "%s over %d outputs, %s lovelace", d.Accumulator, d.UTxOs, d.Lovelace)
+	}
+	return nil
+}

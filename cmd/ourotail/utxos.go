@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ourotail/ourotail"
+	"github.com/ourotail/ourotail/address"
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/feed/record"
+	"github.com/ourotail/ourotail/query"
+	"github.com/ourotail/ourotail/store"
+)
+
+const queryHelp = `A query is a Kupo pattern or a combination of them:
+  *                        every output
+  addr1..., addr_test1..., DdzFF..., hexadecimal   an address
+  stake1...                a stake address
+  CRED/*, */CRED, CRED/CRED   payment and stake credential (hash, key, or bech32)
+  POLICY.*, POLICY.ASSET   a policy, an asset
+  *@TXID, IX@TXID          the outputs of a transaction, one output
+joined by and, or, not and parentheses. Several queries want what any of them wants.
+`
+
+func newUTxOs() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "utxos [QUERY...]",
+		Short: "List unspent outputs",
+		Long: `Lists the unspent outputs that a query wants, from a data directory. While a
+follower runs on it the answer comes from that follower.
+
+` + queryHelp + `
+Formats:
+  pretty   one line each, for people
+  json     one JSON object a line, in the shape of Kupo's matches, amounts as strings
+  lines    the canonical text, sorted bytewise: txid#ix address lovelace assets datum script`,
+		Example: `  ourotail utxos --data-dir D addr_test1...
+  ourotail utxos --network preview --format json 'POLICY.* and not */*'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, err := parseQueries(args)
+			if err != nil {
+				return err
+			}
+			if err := checkFormat(format, "pretty", "json", "lines"); err != nil {
+				return err
+			}
+			dir, err := readDir(cmd)
+			if err != nil {
+				return err
+			}
+			log, err := newLogger(cmd, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			d, err := ourotail.OpenDir(dir, log)
+			if errors.Is(err, store.ErrHeld) {
+				return remoteUTxOs(cmd.Context(), cmd.OutOrStdout(), dir, args, format)
+			}
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			v := d.View()
+			defer v.Close()
+			return writeUTxOs(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), v, q, format)
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "pretty", "pretty, json or lines")
+	addDataDirFlag(cmd)
+	addNetworkFlags(cmd)
+	return cmd
+}
+
+func checkFormat(format string, known ...string) error {
+	for _, k := range known {
+		if format == k {
+			return nil
+		}
+	}
+	return usage("--format: %q is none of %v", format, known)
+}
+
+// writeUTxOs writes the outputs that a query wants; notes for people go to
+// notes.
+func writeUTxOs(ctx context.Context, w, notes io.Writer, v *ourotail.View, q query.UTxO, format string) error {
+	out := bufio.NewWriterSize(w, 1<<16)
+	var err error
+	switch format {
+	case "lines":
+		err = v.Lines(ctx, q, func(line []byte) error {
+			out.Write(line)
+			return out.WriteByte('\n')
+		})
+	case "json":
+		enc := json.NewEncoder(out)
+		err = v.UTxOs(ctx, q, func(u *chain.UTxO) error { return enc.Encode(record.MatchOf(u)) })
+	default:
+		n, lovelace := 0, uint64(0)
+		err = v.UTxOs(ctx, q, func(u *chain.UTxO) error {
+			n++
+			lovelace += u.Out.Lovelace
+			_, err := fmt.Fprintf(out, "%s  %s  %s%s\n", u.Ref, address.Text(u.Out.Address), ada(u.Out.Lovelace), alsoHolds(&u.Out))
+			return err
+		})
+		if err == nil {
+			defer fmt.Fprintf(notes, "%d outputs, %s, at %s\n", n, ada(lovelace), v.Head().At())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}

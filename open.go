@@ -1,0 +1,230 @@
+package ourotail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/chainsync"
+	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/ledger"
+	"github.com/ourotail/ourotail/store"
+)
+
+// Config says what to follow and where to keep it. SocketPath, Genesis and
+// DataDir are required.
+type Config struct {
+	SocketPath string          // the node's Unix socket
+	Genesis    *ledger.Genesis // of the network; see ledger.Network and ledger.LoadGenesis
+	DataDir    string          // made if it is not there; one process at a time
+	Archive    bool            // keep spent outputs; chosen when the directory is made
+	Memory     int64           // for the store, in bytes; 0 for store.DefaultMemory
+
+	Until     *chain.Height // end Run once this height is committed; nil for never
+	ExitAtTip bool          // end Run once the node has no more blocks
+
+	// Brake, if set, is called between batches and may wait: the owner of a slow
+	// reader holds following back, with no lock held.
+	Brake func(ctx context.Context) error
+
+	// IndexProgress, if set, is told how much of the first index build is done,
+	// from 0 to 1.
+	IndexProgress func(done float64)
+
+	Logger *slog.Logger // nil discards
+}
+
+// Follower keeps one data directory up to date with one node. Make one with
+// Open and drive it with Run; everything else may be called from any goroutine.
+type Follower struct {
+	Dir
+	cfg    Config
+	hub    *hub.Hub
+	follow *follow.Follower
+
+	connected atomic.Bool   // a connection to the node was made
+	ends      atomic.Bool   // the present run ends by itself
+	near      chan struct{} // closed when the head first comes within k of the tip
+	nearOnce  sync.Once
+}
+
+// Open opens the data directory, recovers it if the last process was killed, and
+// prepares to follow. Nothing is asked of the node before Run.
+func Open(ctx context.Context, cfg Config) (*Follower, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	g := cfg.Genesis
+	if g == nil || cfg.DataDir == "" || cfg.SocketPath == "" {
+		return nil, errors.New("ourotail: a socket path, a genesis and a data directory are required")
+	}
+	k := chain.Height(g.K)
+	st, err := store.Open(store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Terms: terms, Logger: cfg.Logger})
+	if err != nil {
+		return nil, err
+	}
+	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, cfg: cfg, near: make(chan struct{})}
+	if err := f.prepare(ctx); err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	return f, nil
+}
+
+func (f *Follower) prepare(ctx context.Context) error {
+	g, st := f.cfg.Genesis, f.store
+	if !st.State().Seeded {
+		if err := g.Complete(); err != nil {
+			return err
+		}
+		if err := st.Genesis(g.Outputs); err != nil {
+			return fmt.Errorf("writing the genesis outputs: %w", err)
+		}
+	}
+	if err := f.openHub(ctx); err != nil {
+		return err
+	}
+	var avvm []chain.TxIn
+	for _, o := range g.Outputs[:g.AVVM] {
+		avvm = append(avvm, o.Ref)
+	}
+	f.follow = follow.New(follow.Config{
+		Dial:            f.dial,
+		Store:           st,
+		Hub:             f.hub,
+		K:               chain.Height(g.K),
+		ByronEpochSlots: g.ByronEpochSlots,
+		AVVM:            avvm,
+		Brake:           f.cfg.Brake,
+		Near:            func() { f.nearOnce.Do(func() { close(f.near) }) },
+		Quarantine:      f.quarantine,
+		Retry:           f.retry,
+		Logger:          f.cfg.Logger,
+	})
+	return nil
+}
+
+func (f *Follower) dial(ctx context.Context) (follow.Conn, error) {
+	c, err := chainsync.Dial(ctx, f.nodeConfig())
+	if err != nil {
+		return nil, err // not c: an interface around a nil pointer is not nil
+	}
+	f.connected.Store(true)
+	return c, nil
+}
+
+func (f *Follower) nodeConfig() chainsync.Config {
+	return chainsync.Config{SocketPath: f.cfg.SocketPath, Magic: f.cfg.Genesis.Magic, Logger: f.cfg.Logger}
+}
+
+// NodeTip asks the node for its tip, over a connection of its own.
+func (f *Follower) NodeTip(ctx context.Context) (chain.Tip, error) {
+	return chainsync.Probe(ctx, f.nodeConfig())
+}
+
+// slowRetry is how long to wait after an error that only a person can mend: a
+// wrong network, a missing permission. Not giving up lets them mend it while we
+// run.
+const slowRetry = 30 * time.Second
+
+// retry decides how to go on after a session. Before the first connection what
+// waiting cannot mend is final: somebody has just typed it. A follower that ends
+// by itself does not wait for a node that was never there either.
+func (f *Follower) retry(err error, failures int) (time.Duration, bool) {
+	wait, again := follow.DefaultRetry(err, failures)
+	var node *chainsync.Error
+	if !again || !errors.As(err, &node) {
+		return wait, again
+	}
+	mends := chainsync.Retryable(err)
+	if !f.connected.Load() && (!mends || f.ends.Load()) {
+		return 0, false
+	}
+	if !mends {
+		wait = slowRetry
+	}
+	return wait, true
+}
+
+// quarantine keeps the bytes of a block that does not decode.
+func (f *Follower) quarantine(raw []byte) (string, error) {
+	dir := filepath.Join(f.cfg.DataDir, "undecodable")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, fmt.Sprintf("after-height-%d.cbor", f.store.State().Head.Height))
+	return name, os.WriteFile(name, raw, 0o600)
+}
+
+// Run follows until ctx ends, what Config asked for is reached (nil), or a
+// person must act. Once the head comes within k of the node's tip the indexes
+// are built beside it; a Run that ends at the tip waits for them.
+func (f *Follower) Run(ctx context.Context) error {
+	stop := follow.Stop{Until: chain.OriginHeight, AtTip: f.cfg.ExitAtTip}
+	if f.cfg.Until != nil {
+		stop.Until = *f.cfg.Until
+	}
+	return f.run(ctx, stop)
+}
+
+// CatchUp follows until the block at the height is committed.
+func (f *Follower) CatchUp(ctx context.Context, until chain.Height) error {
+	return f.run(ctx, follow.Stop{Until: until})
+}
+
+func (f *Follower) run(ctx context.Context, stop follow.Stop) error {
+	f.ends.Store(stop != follow.Never)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	built := make(chan error, 1)
+	go func() { built <- f.buildIndexes(ctx) }()
+	err := f.follow.Run(ctx, stop)
+	if err != nil || !f.isNear() {
+		cancel() // far from the tip the next run goes on
+	}
+	if berr := <-built; err == nil && berr != nil && !errors.Is(berr, context.Canceled) {
+		err = berr
+	}
+	return err
+}
+
+func (f *Follower) isNear() bool {
+	select {
+	case <-f.near:
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *Follower) buildIndexes(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.near:
+	}
+	if f.store.State().Index.Built {
+		return nil
+	}
+	f.cfg.Logger.Info("building the indexes")
+	began := time.Now()
+	if err := f.store.BuildIndexes(ctx, f.cfg.IndexProgress); err != nil {
+		return err
+	}
+	f.cfg.Logger.Info("the indexes are built", "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// Close ends the subscriptions and closes the data directory. Run must have
+// returned.
+func (f *Follower) Close() error {
+	f.hub.CloseAll()
+	return f.Dir.Close()
+}

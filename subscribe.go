@@ -1,0 +1,183 @@
+package ourotail
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/ledger"
+	"github.com/ourotail/ourotail/query"
+	"github.com/ourotail/ourotail/resolve"
+	"github.com/ourotail/ourotail/store"
+)
+
+// openHub makes the hub and fills its window from the journal, so that what it
+// knows does not depend on when this process started.
+func (f *Follower) openHub(ctx context.Context) error {
+	g, st := f.cfg.Genesis, f.store.State()
+	k := chain.Height(g.K)
+	f.hub = hub.New(hub.Config{
+		Capabilities: hub.Capabilities{
+			Kinds:            map[hub.Kind]bool{hub.UTxOs: true, hub.Txs: true, hub.Blocks: true, hub.Tips: true},
+			Indexed:          query.KindsOf(chain.SourceAddress, chain.SourcePayment, chain.SourceStake, chain.SourcePolicy, chain.SourceAsset, chain.SourceTx, chain.SourceInput),
+			Scan:             true,
+			Replay:           true,
+			Horizon:          k,
+			MaxConfirmations: k,
+			Idle:             true,
+		},
+		FirstHeight: g.FirstHeight,
+		Genesis:     f.genesisRows,
+		Logger:      f.cfg.Logger,
+	})
+	floor, err := f.published(st.Floor)
+	if err != nil {
+		return err
+	}
+	if err := f.hub.Restore(hub.State{Tip: floor, Highest: st.Highest, Floor: floor}); err != nil {
+		return fmt.Errorf("filling the hub: %w", err)
+	}
+	builder := resolve.Builder{ByronEpochSlots: g.ByronEpochSlots}
+	createdAt := func(h chain.Height) (chain.At, error) {
+		l, ok, err := f.store.LinkAt(chain.Position{Height: h})
+		if err == nil && !ok {
+			err = fmt.Errorf("no block is kept for height %d", h)
+		}
+		return l.At(), err
+	}
+	var e chain.Effects
+	for h := floor.Height + 1; h <= st.Head.Height; h++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch err := f.store.Effects(chain.Position{Height: h}, &e); {
+		case errors.Is(err, store.ErrNoRecord) && h < g.FirstHeight: // the chain has no main block there
+			continue
+		case err != nil:
+			return fmt.Errorf("filling the hub from the journal: %w", err)
+		}
+		b, err := builder.Build(&e, createdAt)
+		if err != nil {
+			return fmt.Errorf("filling the hub from the journal: %w", err)
+		}
+		if err := f.hub.ApplyBlock(b); err != nil {
+			return fmt.Errorf("filling the hub from the journal: %w", err)
+		}
+	}
+	return nil
+}
+
+// published is a point as the hub knows it: a boundary block is replaced by the
+// block below it (contract 1.6).
+func (f *Follower) published(at chain.At) (chain.At, error) {
+	if at.IsOrigin() {
+		return chain.Origin, nil
+	}
+	l, ok, err := f.store.LinkAt(chain.Position{Height: at.Height})
+	if err != nil {
+		return at, err
+	}
+	if !ok {
+		return chain.Origin, nil // the genesis boundary block has nothing below it
+	}
+	return l.At(), nil
+}
+
+// genesisRows are the genesis outputs that a query wants.
+func (f *Follower) genesisRows(q query.UTxO) ([]*chain.UTxO, error) {
+	if err := f.cfg.Genesis.Complete(); err != nil {
+		return nil, err
+	}
+	var rows []*chain.UTxO
+	for i := range f.cfg.Genesis.Outputs {
+		o := &f.cfg.Genesis.Outputs[i]
+		out, err := ledger.DecodeOutput(o.Era, bytes.Clone(o.Raw))
+		if err != nil {
+			return nil, fmt.Errorf("genesis output %s: %w", o.Ref, err)
+		}
+		if u := (&chain.UTxO{Ref: o.Ref, Out: out, At: chain.Origin}); q.Match(u) {
+			rows = append(rows, u)
+		}
+	}
+	return rows, nil
+}
+
+// SubscribeUTxOs subscribes to outputs. With opts.Seed set to hub.SeedLater the
+// outputs that exist are read and handed in here: registration and the view they
+// are read from belong to the same block.
+func (f *Follower) SubscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Options) (hub.Subscription[chain.UTxOEvent], error) {
+	if opts.Seed == hub.SeedNow {
+		return nil, errors.New("ourotail: ask for hub.SeedLater; the rows are read here")
+	}
+	for {
+		sub, result, err := f.subscribeUTxOs(ctx, q, opts)
+		if err != nil || result != hub.SeedStale {
+			return sub, err
+		}
+		sub.Cancel() // a fork came between; read again
+	}
+}
+
+func (f *Follower) subscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Options) (sub *hub.UTxOSubscription, result hub.SeedResult, err error) {
+	var v *View
+	f.follow.Locked(func() {
+		if sub, err = f.hub.SubscribeUTxO(q, opts); err == nil && opts.Seed == hub.SeedLater {
+			v = f.View()
+		}
+	})
+	if err != nil || v == nil {
+		return sub, hub.SeedTaken, err
+	}
+	defer v.Close()
+	var rows []*chain.UTxO
+	at, err := f.published(v.Head().At())
+	if err == nil {
+		err = v.UTxOs(ctx, q, func(u *chain.UTxO) error {
+			rows = append(rows, u)
+			return nil
+		})
+	}
+	if err != nil {
+		sub.SeedFailed(err)
+		return sub, hub.SeedFatal, nil // the subscription tells its reader
+	}
+	return sub, sub.Seed(at, rows), nil
+}
+
+// SubscribeTxs subscribes to transactions.
+func (f *Follower) SubscribeTxs(q query.Tx, opts hub.Options) (sub hub.Subscription[chain.TxEvent], err error) {
+	f.follow.Locked(func() { sub, err = f.hub.SubscribeTx(q, opts) })
+	return sub, err
+}
+
+// SubscribeBlocks subscribes to blocks.
+func (f *Follower) SubscribeBlocks(q query.Block, opts hub.Options) (sub hub.Subscription[chain.BlockEvent], err error) {
+	f.follow.Locked(func() { sub, err = f.hub.SubscribeBlock(q, opts) })
+	return sub, err
+}
+
+// SubscribeTips subscribes to the newest committed block.
+func (f *Follower) SubscribeTips() (hub.Subscription[chain.Tip], error) { return f.hub.SubscribeTip() }
+
+// Progress tells how following gets on.
+func (f *Follower) Progress() follow.Status { return f.follow.Status() }
+
+// CloseSubscriptions ends every subscription cleanly: readers get what is
+// buffered, then the end. Nothing can be subscribed to afterwards.
+func (f *Follower) CloseSubscriptions() { f.hub.CloseAll() }
+
+// Find returns our block with exactly this point, as subscriptions know it: a
+// boundary block is replaced by the block below it. False if it is not on our
+// chain.
+func (f *Follower) Find(p chain.Point) (at chain.At, ok bool, err error) {
+	l, ok, err := f.store.Find(p)
+	if err != nil || !ok {
+		return chain.Origin, false, err
+	}
+	at, err = f.published(l.At())
+	return at, err == nil, err
+}
