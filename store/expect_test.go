@@ -223,6 +223,9 @@ func (w *world) verifyChain(s *Store) error {
 	}
 	var e chain.Effects
 	for i, b := range w.blocks {
+		if far := i - w.base; far < -3 && i != int(w.serial)%len(w.blocks) {
+			continue // one of the old ones is enough each time
+		}
 		if l, ok, err := s.LinkAt(b.Position()); err != nil || !ok || l != b.Link {
 			return fmt.Errorf("link at %v: %v %v %w", b.Position(), l, ok, err)
 		}

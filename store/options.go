@@ -66,7 +66,11 @@ func badgerOptions(o Options, dir string) badger.Options {
 	if table == 0 {
 		table = min(max(o.Memory/16, 8<<20), 64<<20)
 	}
-	b := badger.DefaultOptions(dir).
+	vlog := int64(16 << 20)
+	if table < 1<<20 {
+		vlog = 1 << 20
+	}
+	return badger.DefaultOptions(dir).
 		WithInMemory(o.inMemory).
 		WithLogger(badgerLog{o.Logger}).
 		WithSyncWrites(!o.inMemory && !o.noSync).
@@ -79,9 +83,8 @@ func badgerOptions(o Options, dir string) badger.Options {
 		WithMemTableSize(table).
 		WithNumMemtables(2).
 		WithNumCompactors(2).
-		WithValueLogFileSize(16 << 20).
+		WithValueLogFileSize(vlog).
 		WithValueThreshold(min(1<<20, table*15/100))
-	return b
 }
 
 // badgerLog passes Badger's log on. Its information is noise to everybody but us.

@@ -63,11 +63,20 @@ func (s *Store) forget(hash chain.Hash) {
 	s.known = append(s.known, hash)
 }
 
+func (s *Store) orphansDue() bool {
+	for _, l := range s.orphans {
+		if l.Height < s.head.highest-s.opts.K {
+			return true
+		}
+	}
+	return false
+}
+
 // sweepDue sweeps in transactions of its own what did not fit a commit.
 func (s *Store) sweepDue() error {
 	for {
 		h := s.head
-		if s.due(&h).Compare(h.swept) <= 0 {
+		if s.due(&h).Compare(h.swept) <= 0 && !s.orphansDue() {
 			return nil
 		}
 		s.ops.reset()
@@ -76,7 +85,7 @@ func (s *Store) sweepDue() error {
 		if err != nil {
 			return fmt.Errorf("sweep: %w", err)
 		}
-		if h.swept == s.head.swept {
+		if len(s.ops.ops) == 0 && h.swept == s.head.swept {
 			return nil
 		}
 		if err := s.step("sweep"); err != nil {
