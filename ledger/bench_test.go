@@ -67,3 +67,21 @@ func BenchmarkWalkFat(b *testing.B) {
 		block.Effects(&effects)
 	}
 }
+
+// BenchmarkDecodeOutput decodes the outputs of a block of 82 kB, many of them
+// rich in assets.
+func BenchmarkDecodeOutput(b *testing.B) {
+	var block Block
+	if err := block.Walk(readHex(b, sharedPath(b, "blocks", "babbage-82KB.hex"))); err != nil {
+		b.Fatal(err)
+	}
+	var e chain.Effects
+	block.Effects(&e)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		o := &e.Created[i%len(e.Created)]
+		if _, err := DecodeOutput(o.Era, o.Raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

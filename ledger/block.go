@@ -112,7 +112,7 @@ type Block struct {
 	ins  []chain.TxIn // arena of references
 	outs []Out        // arena of outputs
 	tops []int        // indexes in Txs of the transactions that are no sub-transactions
-	hash hasher
+	tree merkle       // of Byron transactions; hashes their headers too
 
 	tx     int // index of the transaction being read, for errors; or -1
 	bodyAt int // where its body begins

@@ -82,7 +82,8 @@ func (b *Block) byron() {
 
 	body := c.tuple(4)
 	txsAt := c.i
-	tree := merkle{h: &b.hash}
+	tree := &b.tree
+	tree.reset()
 	for txs := c.array(); c.more(&txs); {
 		b.byronTx()
 		if c.err != nil {
@@ -132,7 +133,7 @@ func (b *Block) byronLink(header Span, kind byte, parent []byte, height chain.He
 	b.Header = header
 	b.Height = height
 	copy(b.Parent[:], parent)
-	b.Point.Hash = b.hash.prefixed(0x82, kind, b.Bytes(header))
+	b.Point.Hash = b.tree.prefixed(0x82, kind, b.Bytes(header))
 }
 
 func (b *Block) byronSlot(at int, epoch, slot uint64) {

@@ -62,7 +62,7 @@ func (c *cursor) decodeAssets(s Span, signed bool) []chain.Asset {
 		return nil
 	}
 	inner := cursor{b: c.b, i: s.Start}
-	var all []chain.Asset
+	all := make([]chain.Asset, 0, inner.countAssets())
 	sorted := true
 	for n := inner.mapping(); inner.more(&n); {
 		policy := chain.Hash28(inner.fixed(policySize))
@@ -101,6 +101,20 @@ func (c *cursor) decodeAssets(s Span, signed bool) []chain.Asset {
 		return nil
 	}
 	return all
+}
+
+// countAssets returns the number of names under all policies of the map that
+// comes next, and stays before it.
+func (c *cursor) countAssets() (count int) {
+	probe := *c
+	for n := probe.mapping(); probe.more(&n); {
+		probe.skip()
+		for m := probe.mapping(); probe.more(&m); count++ {
+			probe.skip()
+			probe.skip()
+		}
+	}
+	return count
 }
 
 // keepLast moves the last asset of each run of equal names to the front and

@@ -213,4 +213,17 @@ func TestGouroborosBlocks(t *testing.T) {
 			t.Errorf("got slot %d, height %d, %d transactions", b.Point.Slot, b.Height, len(b.Txs))
 		}
 	})
+	t.Run("dijkstra transaction", func(t *testing.T) { // the ledger's own golden one, with a sub-transaction
+		tx := readHex(t, filepath.Join(dir, "..", "..", "ledger", "dijkstra", "testdata", "cardano_ledger_dijkstra_w30_tx.hex"))
+		b := mustWalk(t, made{era: chain.Dijkstra}.whole(arr(arr(tx), null, null)))
+		if len(b.Txs) != 2 || !b.Txs[0].Sub || b.Txs[1].Sub {
+			t.Fatalf("%d transactions", len(b.Txs))
+		}
+		for i := range b.Txs {
+			x := b.Tx(i)
+			if len(b.Txs[i].Inputs) != 1 || len(b.Txs[i].Outputs) != 11 || len(x.Mint) != 1 || len(x.Labels) != 5 || len(x.Scripts) != 6 {
+				t.Errorf("%+v", x)
+			}
+		}
+	})
 }

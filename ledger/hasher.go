@@ -67,14 +67,16 @@ func (h *hasher) branch(l, r *chain.Hash) chain.Hash {
 // top in the end splits at the largest power of two below the number of
 // leaves, which is how Byron builds the tree.
 type merkle struct {
-	h     *hasher
+	hasher
 	n     uint64
 	roots [64]chain.Hash
 	depth int
 }
 
+func (m *merkle) reset() { m.n, m.depth = 0, 0 }
+
 func (m *merkle) add(data []byte) {
-	m.roots[m.depth] = m.h.leaf(data)
+	m.roots[m.depth] = m.leaf(data)
 	m.depth++
 	m.n++
 	for full := m.n; full&1 == 0; full >>= 1 {
@@ -84,7 +86,7 @@ func (m *merkle) add(data []byte) {
 
 func (m *merkle) join() {
 	m.depth--
-	m.roots[m.depth-1] = m.h.branch(&m.roots[m.depth-1], &m.roots[m.depth])
+	m.roots[m.depth-1] = m.branch(&m.roots[m.depth-1], &m.roots[m.depth])
 }
 
 func (m *merkle) root() chain.Hash {
