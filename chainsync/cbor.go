@@ -20,7 +20,7 @@ const (
 // section 3.4.5.1).
 const tagEncodedCBOR = 24
 
-// maxDepth bounds how deep skip descends. Messages nest to 4.
+// maxDepth bounds how deep a handshake nests. Real ones go to 4.
 const maxDepth = 16
 
 // errShort says that more bytes have to come before the item can be read.
@@ -117,43 +117,54 @@ func (d *decoder) string(major byte, what string, limit int) []byte {
 	return b
 }
 
-// skip reads over one item of a handshake: any kind, with definite lengths.
-func (d *decoder) skip(depth int) {
-	if depth > maxDepth {
-		d.fail("nested deeper than %d", maxDepth)
+// walker finds the end of one item of a handshake: of any kind, with definite
+// lengths. It goes on where it stopped when more bytes have come, so that an
+// item in many small pieces is read once.
+type walker struct {
+	off  int      // bytes walked over
+	todo []uint64 // items still to come at each level, the outermost first
+}
+
+// walk goes over b, of which the beginning is what earlier calls saw. Its
+// error is errShort if b ends before the item does.
+func (w *walker) walk(b []byte) error {
+	if w.todo == nil {
+		w.todo = append(w.todo, 1)
 	}
-	major, arg := d.head()
-	if d.err != nil {
-		return
-	}
-	items := arg
-	switch major {
-	case majorBytes, majorText:
-		if arg > maxHandshake {
-			d.fail("string of %d bytes", arg)
-			return
+	for len(w.todo) > 0 {
+		top := len(w.todo) - 1
+		if w.todo[top] == 0 {
+			w.todo = w.todo[:top]
+			continue
 		}
-		if arg > uint64(len(d.b)-d.off) {
-			d.short(d.off + int(arg))
-			return
+		d := decoder{b: b, off: w.off}
+		major, arg := d.head()
+		switch major {
+		case majorBytes, majorText:
+			d.off = w.off // a string counts when all of it is there
+			d.string(major, "string", maxHandshake)
+		case majorArray, majorMap, majorTag:
+			if arg > maxHandshake {
+				d.fail("%d items", arg)
+			} else if len(w.todo) == maxDepth {
+				d.fail("nested deeper than %d", maxDepth)
+			}
 		}
-		d.off += int(arg)
-		return
-	case majorArray:
-	case majorMap:
-		if arg > maxHandshake {
-			d.fail("map of %d entries", arg)
-			return
+		if d.err != nil {
+			return d.err
 		}
-		items = 2 * arg
-	case majorTag:
-		items = 1
-	default:
-		return
+		w.off = d.off
+		w.todo[top]--
+		switch major {
+		case majorArray:
+			w.todo = append(w.todo, arg)
+		case majorMap:
+			w.todo = append(w.todo, 2*arg)
+		case majorTag:
+			w.todo = append(w.todo, 1)
+		}
 	}
-	for ; items > 0 && d.err == nil; items-- {
-		d.skip(depth + 1)
-	}
+	return nil
 }
 
 func appendHead(b []byte, major byte, arg uint64) []byte {

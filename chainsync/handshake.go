@@ -32,6 +32,7 @@ const (
 // complete here, it is judged here, where the reasons can be told apart.
 type shake struct {
 	answer []byte
+	walker walker
 	done   bool
 }
 
@@ -161,22 +162,22 @@ func (c *Conn) shakePiece(piece []byte) error {
 		return fmt.Errorf("%w: handshake message of more than %d bytes", ErrTooLarge, maxHandshake)
 	}
 	c.shake.answer = append(c.shake.answer, piece...)
-	d := decoder{b: c.shake.answer}
-	d.skip(0)
+	err := c.shake.walker.walk(c.shake.answer)
+	end := c.shake.walker.off
 	switch {
-	case errors.Is(d.err, errShort):
+	case errors.Is(err, errShort):
 		return nil
-	case d.err != nil:
-		return fmt.Errorf("%w: %w", ErrHandshake, d.err)
-	case d.off != len(c.shake.answer):
-		return fmt.Errorf("%w: %w: %d bytes after the message", ErrHandshake, ErrMalformed, len(c.shake.answer)-d.off)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrHandshake, err)
+	case end != len(c.shake.answer):
+		return fmt.Errorf("%w: %w: %d bytes after the message", ErrHandshake, ErrMalformed, len(c.shake.answer)-end)
 	}
 	if err := judge(c.shake.answer, c.cfg.Magic, offeredVersions()); err != nil {
 		return err
 	}
 	c.shake.done = true
 	segment := appendSegmentHeader(nil, c.timestamp(), protoShake|responderBit, len(c.shake.answer))
-	err := c.inbox.put(append(segment, c.shake.answer...))
+	err = c.inbox.put(append(segment, c.shake.answer...))
 	c.shake.answer = nil
 	return err
 }
@@ -230,7 +231,7 @@ func (d *decoder) versionMagic(version int) uint64 {
 		d.fail("version data of %d items", n)
 	}
 	magic := d.uint("network magic")
-	d.skip(0)
+	d.expect(majorOther, "query")
 	return magic
 }
 
