@@ -14,7 +14,7 @@ type Behaviour struct {
 	// OnReply sees every chain-sync reply before it is sent and may change it.
 	// Clients call it from their own goroutines, so it must be safe for
 	// concurrent use.
-	OnReply func(*Reply)
+	OnReply Fault
 }
 
 // Behave replaces the behaviour, for open connections too.

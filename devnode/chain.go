@@ -309,3 +309,13 @@ func (c *Chain) next(f *follower) (s step, err error) {
 	}
 	return s, err
 }
+
+// back puts a follower that stands at a block before it, so that the block
+// comes again.
+func (c *Chain) back(f *follower, index int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.at == index && !f.rollback {
+		f.at--
+	}
+}

@@ -82,10 +82,14 @@ func (s *chainSync) requestNext() error {
 			if step.backward {
 				r.Kind = RollBackward
 			}
-			return s.reply(r)
+			answered, err := s.reply(r)
+			if answered || err != nil {
+				return err
+			}
+			continue
 		}
 		if !awaited {
-			if err := s.reply(Reply{Kind: AwaitReply, Tip: step.tip}); err != nil {
+			if _, err := s.reply(Reply{Kind: AwaitReply, Tip: step.tip}); err != nil {
 				return err
 			}
 			awaited = true
@@ -124,7 +128,8 @@ func (s *chainSync) other(msg []byte) (done bool, err error) {
 		if ok {
 			r = Reply{Kind: IntersectFound, At: chain.At{Point: p}, Tip: tip}
 		}
-		return false, s.reply(r)
+		_, err = s.reply(r)
+		return false, err
 	case tag == tagDone && (n == 1 || n == -1):
 		return true, s.flush()
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,6 +115,7 @@ type stream struct {
 	mu   sync.Mutex
 	buf  []byte
 	off  int
+	part []byte        // the filler's: a segment being read
 	wake chan struct{} // holds one token when bytes were added
 	done <-chan struct{}
 }
@@ -137,12 +139,12 @@ func (s *stream) fill(r io.Reader, n int) error {
 	}
 	s.mu.Unlock()
 	// Reading may block; what is taken meanwhile must not move.
-	piece := make([]byte, n)
-	if _, err := io.ReadFull(r, piece); err != nil {
+	s.part = slices.Grow(s.part[:0], n)[:n]
+	if _, err := io.ReadFull(r, s.part); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.buf = append(s.buf, piece...)
+	s.buf = append(s.buf, s.part...)
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -210,6 +212,13 @@ func (c *conn) send(protocol uint16, payload []byte, sizes []int) error {
 		payload = payload[n:]
 	}
 	return c.writeLocked(c.out)
+}
+
+// write writes bytes that are no segment, or one that was made elsewhere.
+func (c *conn) write(b []byte) error {
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	return c.writeLocked(b)
 }
 
 // writeStep is how much is written under one deadline.

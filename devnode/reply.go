@@ -36,7 +36,10 @@ type Reply struct {
 	Delay    time.Duration // waited before sending
 	Before   [][]byte      // whole messages sent before it, request or not
 	After    [][]byte      // the same behind it
+	Raw      []byte        // written to the socket as it is, before everything else
 	Drop     bool          // not sent at all: the request stays unanswered
+	Skip     bool          // not sent; the next step of the chain answers the request
+	Stay     bool          // sent, but the client does not move: the block comes again
 	Close    bool          // the connection is closed after it
 }
 
@@ -60,28 +63,46 @@ func (r *Reply) Encode(b []byte) []byte {
 	return AppendTip(b, r.Tip)
 }
 
-// reply sends or gathers one reply.
-func (s *chainSync) reply(r Reply) error {
+// reply sends or gathers one reply. It returns false if a fault wants the
+// request answered with what comes next.
+func (s *chainSync) reply(r Reply) (answered bool, err error) {
 	fault := s.c.srv.behaviour().OnReply
 	if fault == nil {
 		s.n++
 		s.out = r.Encode(s.out)
 		if len(s.out) >= batchSize {
-			return s.flush()
+			return true, s.flush()
 		}
-		return nil
+		return true, nil
 	}
 	r.Client, r.N = s.c.id, s.n
+	forward := r.Kind == RollForward
 	s.n++
 	fault(&r)
+	if r.Skip {
+		return false, nil
+	}
+	if r.Stay && forward {
+		s.c.srv.cfg.Chain.back(s.f, r.Index)
+	}
+	return true, s.faulty(&r)
+}
+
+// faulty sends a reply that a fault has seen.
+func (s *chainSync) faulty(r *Reply) error {
 	for _, m := range r.Before {
 		s.out = append(s.out, m...)
 	}
-	if r.Delay > 0 || len(r.Segments) > 0 || r.Drop {
+	if r.Delay > 0 || len(r.Segments) > 0 || r.Drop || r.Raw != nil {
 		if err := s.flush(); err != nil {
 			return err
 		}
 		if err := s.c.sleep(r.Delay); err != nil {
+			return err
+		}
+	}
+	if r.Raw != nil {
+		if err := s.c.write(r.Raw); err != nil {
 			return err
 		}
 	}
