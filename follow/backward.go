@@ -101,7 +101,7 @@ func (f *Follower) undo(ctx context.Context, to chain.Point, tip chain.Tip) erro
 	if !to.IsOrigin() {
 		l, ok := f.points.Find(to)
 		if !ok {
-			return f.diverged(chain.At{Point: to, Height: chain.OriginHeight}, tip, "the point is not on our chain, or too old")
+			return f.diverged(to.String(), tip, "the point is not on our chain, or too old")
 		}
 		target = l
 	} else if !f.points.Whole() {
@@ -110,7 +110,7 @@ func (f *Follower) undo(ctx context.Context, to chain.Point, tip chain.Tip) erro
 		return fmt.Errorf("%w: a roll backward to origin from %s", ErrNonsense, f.cfg.Store.Head().At())
 	}
 	if floor := f.cfg.Store.Floor(); target.Height < floor.Height || f.cfg.Store.Highest()-target.Height > f.cfg.K {
-		return f.diverged(target.At(), tip, fmt.Sprintf("it is more than k = %d blocks below the highest block we had", f.cfg.K))
+		return f.diverged(target.At().String(), tip, fmt.Sprintf("it is more than k = %d blocks below the highest block we had", f.cfg.K))
 	}
 	f.status.update(func(s *Status) { s.Phase = RollingBack })
 	depth := f.cfg.Store.Head().Height - target.Height

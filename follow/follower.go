@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -211,7 +212,11 @@ func (f *Follower) messages(ctx context.Context, list []chain.Message) error {
 	return nil
 }
 
-// intersect finds where to go on.
+// refinePoints is how many points are offered at a time when an intersection is
+// narrowed down.
+const refinePoints = 128
+
+// intersect finds where to go on: the newest block that we and the node share.
 func (f *Follower) intersect(ctx context.Context, conn Conn) error {
 	ladder := f.points.Ladder()
 	found, ok, tip, err := conn.Intersect(ctx, ladder)
@@ -220,21 +225,47 @@ func (f *Follower) intersect(ctx context.Context, conn Conn) error {
 	}
 	f.heard(tip)
 	head, _ := f.points.Head()
-	if !ok {
-		behind, err := f.behind(tip)
+	behind, err := f.behind(tip)
+	switch {
+	case err != nil:
+		return err
+	case behind:
+		return fmt.Errorf("%w: its tip is %s, our head is %s", ErrBehind, tip, head.At())
+	case !ok:
+		return f.diverged("none of our points", tip, "it shares none of our last blocks")
+	}
+	high := head.Point
+	if i := slices.Index(ladder, found); i > 0 {
+		high = ladder[i-1]
+	}
+	for found != head.Point {
+		points := f.points.Between(found, high, refinePoints)
+		if len(points) == 0 {
+			break
+		}
+		better, ok, _, err := conn.Intersect(ctx, append(slices.Clone(points), found))
 		if err != nil {
 			return err
 		}
-		if behind {
-			return fmt.Errorf("%w: its tip is %s, our head is %s", ErrBehind, tip, head.At())
+		if !ok {
+			return fmt.Errorf("%w: it no longer knows %s", ErrNonsense, found) // it switched forks meanwhile
 		}
-		return f.diverged(chain.At{Point: chain.Point{}, Height: chain.OriginHeight}, tip, "none of our points is on its chain")
+		i := slices.Index(points, better)
+		switch {
+		case i < 0: // found itself
+			high = points[len(points)-1]
+		case i > 0:
+			high = points[i-1]
+			fallthrough
+		default:
+			found = better
+		}
 	}
 	f.log.Info("connected", "intersection", found, "head", head.At(), "tip", tip)
 	return nil
 }
 
-func (f *Follower) diverged(to chain.At, tip chain.Tip, why string) error {
+func (f *Follower) diverged(to string, tip chain.Tip, why string) error {
 	head := f.cfg.Store.Head()
 	return &FatalError{Op: "following the node", At: head.At(),
 		Cause: fmt.Errorf("%w: %s (its tip is %s, we can roll back to %s, it wants %s)", ErrDiverged, why, tip, f.cfg.Store.Floor(), to),

@@ -197,3 +197,27 @@ func (p *Points) Ladder() []chain.Point {
 	}
 	return out
 }
+
+// Between returns at most n points that lie above low and below high, newest
+// first and evenly spread; all of them if there are no more than n. Origin may
+// be low while Whole. It refines an intersection that the ladder has found: the
+// ladder's steps are wide, and rolling back further than the fork would tell
+// readers that blocks left the chain which did not.
+func (p *Points) Between(low, high chain.Point, n int) []chain.Point {
+	from, to := p.start, len(p.links)
+	if i, ok := p.index[low.Hash]; ok {
+		from = i - p.gone + 1
+	}
+	if i, ok := p.index[high.Hash]; ok {
+		to = i - p.gone
+	}
+	count := min(to-from, n)
+	if count <= 0 {
+		return nil
+	}
+	out := make([]chain.Point, count)
+	for j := range out {
+		out[j] = p.links[to-1-j*(to-from)/count].Point
+	}
+	return out
+}

@@ -191,3 +191,54 @@ func TestLadderDoubles(t *testing.T) {
 		t.Errorf("%d points held", p.Len())
 	}
 }
+
+// TestRefiningFindsEveryFork: the ladder, then Between until nothing is left,
+// finds the newest common point wherever it is.
+func TestRefiningFindsEveryFork(t *testing.T) {
+	const n = 700
+	p := New(2160)
+	var all []chain.Point
+	l := child(chain.Link{}, true, 0, false)
+	for i := range uint64(n) {
+		if err := p.Extend(l); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l.Point)
+		l = child(l, false, i+1, false)
+	}
+	for fork := -1; fork < n; fork++ { // the newest block in common; -1 for origin
+		ask := func(points []chain.Point) (int, bool) {
+			for i, q := range points {
+				if q.IsOrigin() || slices.Index(all, q) <= fork {
+					return i, true
+				}
+			}
+			return 0, false
+		}
+		points, high, rounds := p.Ladder(), chain.Point{}, 0
+		var found chain.Point
+		for len(points) > 0 {
+			rounds++
+			i, ok := ask(points)
+			if ok {
+				found = points[i]
+				if i > 0 {
+					high = points[i-1]
+				}
+			} else {
+				high = points[len(points)-1]
+			}
+			if rounds == 1 && i == 0 {
+				break // the head itself
+			}
+			points = p.Between(found, high, 16)
+		}
+		want := chain.Point{}
+		if fork >= 0 {
+			want = all[fork]
+		}
+		if found != want || rounds > 6 {
+			t.Fatalf("fork above %d: found %v in %d rounds, want %v", fork, found, rounds, want)
+		}
+	}
+}
