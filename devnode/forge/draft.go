@@ -90,7 +90,10 @@ func (m *maker) apply(d *draft) {
 
 // effects is the draft as the oracle keeps it.
 func (d *draft) effects() Tx {
-	t := Tx{ID: d.id, Valid: !d.invalid, Spent: d.spent, Created: d.created, Fee: d.fee, Labels: d.labels}
+	t := Tx{ID: d.id, Valid: !d.invalid, Spent: d.spent, Created: d.created, Fee: d.fee, Labels: d.labels, Deposited: d.deposits}
+	for _, w := range d.withdrawal {
+		t.Withdrawn += w.amount
+	}
 	if !d.invalid {
 		t.Mint = d.mint
 	}

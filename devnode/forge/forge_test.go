@@ -1,30 +1,425 @@
 package forge
 
 import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/devnode/internal/wire"
 )
 
-func TestSmoke(t *testing.T) {
-	f, err := New(Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	eras := map[chain.Era]int{}
-	txs := 0
-	for range 1000 {
+func grow(t testing.TB, f *Forge, n int) (blocks []Block) {
+	t.Helper()
+	for range n {
 		b, err := f.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		n += len(b.Raw)
-		eras[b.Era]++
-		e, _ := f.Oracle().Effects(b.Point.Hash)
-		txs += len(e.Txs)
+		blocks = append(blocks, b)
 	}
-	t.Log(n, eras, txs, len(f.live.all))
-	s, _ := f.Oracle().Summary(f.Head().Point.Hash)
-	t.Logf("%+v", s)
+	return blocks
+}
+
+func newForge(t testing.TB, o Options) *Forge {
+	t.Helper()
+	f, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestSameSeedSameChain(t *testing.T) {
+	for _, o := range []Options{{Seed: 1, EpochBlocks: 20}, {Seed: 1, Shape: MainnetLike}} {
+		n := 250
+		if o.Shape == MainnetLike {
+			n = 40
+		}
+		a, b := newForge(t, o), newForge(t, o)
+		as := grow(t, a, n)
+		// The other one tries branches on the way: they leave no trace.
+		var bs []Block
+		for i := range n / 10 {
+			bs = append(bs, grow(t, b, 10)...)
+			if depth := i % 7; depth > 0 {
+				branch(t, b, depth)
+			}
+		}
+		for i := range as {
+			if !bytes.Equal(as[i].Raw, bs[i].Raw) {
+				t.Fatalf("%v block %d differs", o.Shape, i)
+			}
+		}
+		o.Seed = 2
+		if other := grow(t, newForge(t, o), 3); bytes.Equal(other[2].Raw, as[2].Raw) {
+			t.Error("another seed gives the same block")
+		}
+	}
+}
+
+// branch makes a branch of some depth and goes back to the first one.
+func branch(t testing.TB, f *Forge, depth int) []Block {
+	t.Helper()
+	head, path := f.head, slices.Clone(f.path[len(f.path)-depth:])
+	if err := f.Rewind(depth); err != nil {
+		t.Fatal(err)
+	}
+	side := grow(t, f, depth+1)
+	if err := f.Rewind(depth + 1); err != nil {
+		t.Fatal(err)
+	}
+	// Put the old branch back by redoing its undo log.
+	for _, n := range path {
+		for _, c := range n.undo {
+			if c.removed {
+				f.live.remove(c.out)
+			} else {
+				f.live.add(c.out)
+			}
+		}
+		f.head = n
+		f.path = append(f.path, n)
+	}
+	if f.head != head {
+		t.Fatal("not back at the head")
+	}
+	return side
+}
+
+// check compares the forge's live set, the oracle's set and the summary.
+func check(t rapid.TB, f *Forge) {
+	t.Helper()
+	set, err := f.oracle.Set(f.head.Point.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := f.oracle.Summary(f.head.Point.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var acc sum128
+	var lovelace uint64
+	for i, o := range f.live.all {
+		if set[o.Ref] != o || o.pos != i || f.live.at(o.Height)[o.hpos] != o {
+			t.Fatalf("%v is out of place", o.Ref)
+		}
+		acc, lovelace = acc.add(o.term), lovelace+o.Lovelace
+	}
+	if len(set) != len(f.live.all) || s.Count != len(set) || s.Lovelace != lovelace || s.Accumulator != acc.bytes() {
+		t.Fatalf("at %v the set has %d, the forge %d, the summary %d outputs, lovelace %d and %d",
+			f.head.At(), len(set), len(f.live.all), s.Count, s.Lovelace, lovelace)
+	}
+}
+
+// After any walk over the tree, the set moved step by step is the set made
+// from genesis by applying the effects of the path.
+func TestOracleAgainstReplay(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		f, err := New(Options{Seed: rapid.Uint64().Draw(r, "seed"), EpochBlocks: 3, K: 20, Lean: rapid.Bool().Draw(r, "lean")})
+		if err != nil {
+			r.Fatal(err)
+		}
+		var hashes []chain.Hash
+		depth := 0
+		r.Repeat(map[string]func(*rapid.T){
+			"grow": func(r *rapid.T) {
+				for range rapid.IntRange(1, 8).Draw(r, "n") {
+					b, err := f.Next()
+					if err != nil {
+						r.Fatal(err)
+					}
+					hashes = append(hashes, b.Point.Hash)
+					depth++
+				}
+			},
+			"rewind": func(r *rapid.T) {
+				n := rapid.IntRange(0, 25).Draw(r, "n")
+				err := f.Rewind(n)
+				switch {
+				case err != nil && !errors.Is(err, ErrTooDeep):
+					r.Fatal(err)
+				case !f.opts.Lean && (err == nil) != (n <= depth):
+					r.Fatalf("rewind %d of %d: %v", n, depth, err)
+				case f.opts.Lean && err == nil && n > min(depth, f.opts.K):
+					r.Fatalf("a lean forge rewound %d of %d", n, depth)
+				}
+				if err == nil {
+					depth -= n
+				}
+			},
+			"ask": func(r *rapid.T) {
+				if len(hashes) == 0 {
+					return
+				}
+				h := rapid.SampledFrom(hashes).Draw(r, "block")
+				set, err := f.oracle.Set(h)
+				if errors.Is(err, ErrForgotten) && f.opts.Lean {
+					return
+				}
+				if err != nil {
+					r.Fatal(err)
+				}
+				if f.opts.Lean {
+					return
+				}
+				want := map[chain.TxIn]*Output{}
+				for _, o := range f.oracle.Genesis() {
+					want[o.Ref] = o
+				}
+				links, err := f.oracle.Path(h)
+				if err != nil {
+					r.Fatal(err)
+				}
+				for _, l := range links {
+					e, err := f.oracle.Effects(l.Point.Hash)
+					if err != nil {
+						r.Fatal(err)
+					}
+					for _, o := range e.Removed {
+						delete(want, o.Ref)
+					}
+					for _, tx := range e.Txs {
+						for _, o := range tx.Spent {
+							if want[o.Ref] != o {
+								r.Fatalf("%v spends what is not there: %v", l.Point, o.Ref)
+							}
+							delete(want, o.Ref)
+						}
+						for _, o := range tx.Created {
+							want[o.Ref] = o
+						}
+					}
+				}
+				if len(set) != len(want) {
+					r.Fatalf("%d outputs, want %d", len(set), len(want))
+				}
+				for k, o := range want {
+					if set[k] != o {
+						r.Fatalf("%v is missing", k)
+					}
+				}
+			},
+			"": func(r *rapid.T) { check(r, f) },
+		})
+	})
+}
+
+// Value is neither made nor lost but by what the ledger provides for: fees,
+// deposits, donations and forfeited collateral go out, withdrawals come in;
+// assets come and go by minting alone.
+func TestValueIsConserved(t *testing.T) {
+	for _, o := range []Options{{Seed: 8, EpochBlocks: 30}, {Seed: 8, Shape: MainnetLike}} {
+		f := newForge(t, o)
+		n := 600
+		if o.Shape == MainnetLike {
+			n = 60
+		}
+		for range n {
+			if _, err := f.Next(); err != nil {
+				t.Fatal(err)
+			}
+			for _, tx := range f.head.Txs {
+				assets := map[string]int64{}
+				var in, out uint64
+				for _, s := range tx.Spent {
+					in += s.Lovelace
+					for _, a := range s.Assets {
+						assets[fmt.Sprintf("%x.%x", a.Policy, a.Name)] += int64(a.Quantity)
+					}
+				}
+				for _, c := range tx.Created {
+					out += c.Lovelace
+					for _, a := range c.Assets {
+						assets[fmt.Sprintf("%x.%x", a.Policy, a.Name)] -= int64(a.Quantity)
+					}
+				}
+				for _, m := range tx.Mint {
+					assets[fmt.Sprintf("%x.%x", m.Policy, m.Name)] += m.Quantity
+				}
+				for k, n := range assets {
+					if n != 0 {
+						t.Fatalf("%v: %d of %s too many go in", tx.ID, n, k)
+					}
+				}
+				if tx.Valid && in+tx.Withdrawn != out+tx.Fee+tx.Deposited || !tx.Valid && in < out {
+					t.Fatalf("%v valid %v: %d + %d in, %d + %d + %d out", tx.ID, tx.Valid, in, tx.Withdrawn, out, tx.Fee, tx.Deposited)
+				}
+			}
+		}
+	}
+}
+
+// A varied chain holds what it is for.
+func TestVariedHasEverything(t *testing.T) {
+	f := newForge(t, Options{Seed: 1, EpochBlocks: 100})
+	seen := map[string]int{}
+	big := uint64(1) << 53
+	for range 2500 {
+		b, err := f.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		era := b.Era.String()
+		e := f.head.Effects
+		see := func(what string, ok bool) {
+			if ok {
+				seen[what]++
+			}
+		}
+		if b.Boundary {
+			seen["boundary block"]++
+			continue
+		}
+		see("main block in the slot of its boundary block", f.head.parent.Boundary && f.head.parent.Point.Slot == b.Point.Slot)
+		see(era, true)
+		see("empty "+era, len(e.Txs) == 0)
+		see("burst", len(e.Txs) >= 20)
+		see("vouchers removed", len(e.Removed) > 0)
+		made := map[chain.TxIn]bool{}
+		for _, tx := range e.Txs {
+			for _, o := range tx.Spent {
+				see("spend inside the block", made[o.Ref])
+				see("collateral made in the block", made[o.Ref] && !tx.Valid)
+				see("voucher redeemed", o.avvm)
+			}
+			see("failed with return "+era, !tx.Valid && len(tx.Created) == 1)
+			see("failed without return "+era, !tx.Valid && len(tx.Created) == 0)
+			see("failed with return at 0", !tx.Valid && len(tx.Created) == 1 && tx.Created[0].Ref.Index == 0)
+			see("reference inputs", len(tx.RefIns) > 0)
+			see("metadata", len(tx.Labels) > 0)
+			for _, m := range tx.Mint {
+				see("mint", m.Quantity > 0)
+				see("burn", m.Quantity < 0)
+				see("mint above 2^53", m.Quantity > int64(big))
+			}
+			for _, o := range tx.Created {
+				made[o.Ref] = true
+				see(fmt.Sprintf("address kind %x", o.Address[0]>>4), o.Address[0] != byronAddressByte)
+				see("Byron address "+era, o.Address[0] == byronAddressByte)
+				see("trailing bytes", o.Address[0]>>4 <= addrPointerS && o.Address[0]>>4 >= addrPointerK && len(o.Address) > 36)
+				see("amount above 2^53", o.Lovelace > big)
+				see("hashed datum", o.DatumKind == chain.HashedDatum)
+				see("inline datum", o.DatumKind == chain.InlineDatum)
+				see("deep datum", len(o.Raw) > deepDatum && bytes.Contains(o.Raw, bytes.Repeat([]byte{0x81}, deepDatum)))
+				see("reference script", o.HasScript)
+				see("return with assets", !tx.Valid && len(o.Assets) > 0)
+				for _, a := range o.Assets {
+					see("quantity above 2^53", a.Quantity > big)
+					see("quantity above 2^63", a.Quantity > 1<<63)
+					see("empty name", len(a.Name) == 0)
+					see("name of 32 bytes", len(a.Name) == 32)
+				}
+				for what, on := range map[string]bool{"repeated asset": o.quirk.repeat, "repeated policy": o.quirk.repeatAll,
+					"zero quantity": o.quirk.zero, "empty policy": o.quirk.emptyInner, "no assets in a map": o.quirk.emptyOuter} {
+					see(what, on)
+					see(what+" in conway", on && b.Era == chain.Conway)
+				}
+			}
+		}
+		raw := string(b.Raw)
+		see("tag 258", b.Era == chain.Conway && strings.Contains(raw, "\x00\xd9\x01\x02"))
+		see("indefinite bodies", b.Era > chain.Byron && strings.Contains(raw, "\x9f\xa4\x00"))
+		see("NUL in metadata", strings.Contains(raw, "text with \x00"))
+		see("no UTF-8", strings.Contains(raw, "\xff\xfe not"))
+		see("repeated metadata key", strings.Contains(raw, "\xa2\x00\x07\x00"))
+		see("stake address", strings.Contains(raw, "\x58\x1d\xe0") || strings.Contains(raw, "\x58\x1d\xf0"))
+	}
+	for _, what := range []string{"byron", "shelley", "allegra", "mary", "alonzo", "babbage", "conway",
+		"boundary block", "main block in the slot of its boundary block", "empty byron", "empty conway", "burst",
+		"vouchers removed", "voucher redeemed", "spend inside the block", "collateral made in the block",
+		"failed with return babbage", "failed with return conway", "failed without return alonzo", "failed without return babbage",
+		"failed without return conway", "reference inputs", "metadata", "mint", "burn", "mint above 2^53",
+		"address kind 0", "address kind 1", "address kind 2", "address kind 3", "address kind 4", "address kind 5",
+		"address kind 6", "address kind 7", "Byron address byron", "Byron address conway", "trailing bytes",
+		"amount above 2^53", "hashed datum", "inline datum", "deep datum", "reference script", "return with assets",
+		"quantity above 2^53", "empty name", "name of 32 bytes", "repeated asset", "repeated policy",
+		"zero quantity", "empty policy", "no assets in a map", "no assets in a map in conway", "tag 258", "NUL in metadata",
+		"no UTF-8", "stake address", "indefinite bodies", "repeated metadata key"} {
+		if seen[what] == 0 {
+			t.Errorf("never seen: %s", what)
+		}
+	}
+	for _, what := range []string{"repeated asset in conway", "zero quantity in conway", "empty policy in conway",
+		"failed with return alonzo", "failed with return at 0"} {
+		if seen[what] > 0 {
+			t.Errorf("seen, and must not be: %s", what)
+		}
+	}
+	if t.Failed() {
+		t.Log(cmp.Diff(map[string]int{}, seen))
+	}
+}
+
+// The proofs of Byron blocks are computed as real ones are.
+func TestByronProofs(t *testing.T) {
+	dir := os.Getenv("OUROTAIL_SHARED")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared")
+	}
+	for _, name := range []string{"byron-main-golden", "byron-main-2tx", "byron-main-6tx", "byron-main-empty"} {
+		text, err := os.ReadFile(filepath.Join(dir, "blocks", name+".hex"))
+		if err != nil {
+			t.Skipf("shared test data is not here (OUROTAIL_SHARED names its folder): %v", err)
+		}
+		raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		item := func(off int) (b []byte, next int) {
+			end, err := wire.Skip(raw, off)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return raw[off:end], end
+		}
+		// [tag, [header, [transactions, ...], ...]]; the header is [magic,
+		// previous, [proof of the transactions, ...], ...].
+		_, body := item(3)
+		off := 4
+		_, off = item(off)
+		_, off = item(off)
+		want, _ := item(off + 1)
+		var txs, wits [][]byte
+		for off = body + 2; raw[off] != wire.Break; {
+			var tx, w []byte
+			tx, off = item(off + 1)
+			w, off = item(off)
+			txs, wits = append(txs, tx), append(wits, w)
+		}
+		if got := byronProof(txs, wits); !bytes.Equal(got, want) {
+			t.Errorf("%s: proof\n got %x\nwant %x", name, got, want)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, o := range []Options{
+		{K: -1}, {EpochBlocks: -1}, {Eras: []EraSpan{}},
+		{Eras: []EraSpan{{chain.Conway, 1}, {chain.Byron, 0}}},
+		{Eras: []EraSpan{{chain.Byron, 0}, {chain.Conway, 0}}},
+		{Eras: []EraSpan{{chain.Era(99), 0}}},
+		{Shape: MainnetLike, Eras: []EraSpan{{chain.Byron, 1}, {chain.Conway, 0}}},
+	} {
+		if _, err := New(o); !errors.Is(err, ErrOptions) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	for _, s := range []Shape{Varied, MainnetLike} {
+		if got, err := ParseShape(s.String()); err != nil || got != s {
+			t.Errorf("%v: %v, %v", s, got, err)
+		}
+	}
+	if _, err := ParseShape("round"); err == nil {
+		t.Error("a shape that is none was read")
+	}
 }

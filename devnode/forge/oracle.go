@@ -28,8 +28,11 @@ type Tx struct {
 	Mint    []chain.Minted
 	Labels  []uint64 // metadata labels, ascending
 	Fee     uint64
-	RefIns  []chain.TxIn // reference inputs, sorted
-	Scripts []chain.Hash28
+	// Deposited and Withdrawn balance the transaction: deposits and donations
+	// go out, rewards come in. They count for a valid transaction only.
+	Deposited, Withdrawn uint64
+	RefIns               []chain.TxIn // reference inputs, sorted
+	Scripts              []chain.Hash28
 }
 
 // Effects is what one block did. All of it is read-only.
