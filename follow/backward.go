@@ -17,10 +17,7 @@ func (f *Follower) message(ctx context.Context, m chain.Message) error {
 		}
 		head, _ := f.points.Head()
 		if !head.Boundary && head.Height == f.stop.Until {
-			if err := f.commit(); err != nil {
-				return err
-			}
-			return errDone
+			return f.commitLast()
 		}
 		if f.full() {
 			return f.commitAndBrake(ctx)
@@ -98,16 +95,18 @@ func (f *Follower) backward(ctx context.Context, to chain.Point, tip chain.Tip) 
 // undo rolls committed blocks back.
 func (f *Follower) undo(ctx context.Context, to chain.Point, tip chain.Tip) error {
 	target := chain.Link{Height: chain.OriginHeight}
-	if !to.IsOrigin() {
+	if to.IsOrigin() {
+		// A malformed point reads as origin in some libraries, and no node rolls a
+		// client back so far that did not ask to begin there.
+		if !f.points.Whole() || !f.cfg.Store.Floor().IsOrigin() {
+			return fmt.Errorf("%w: a roll backward to origin from %s", ErrNonsense, f.cfg.Store.Head().At())
+		}
+	} else {
 		l, ok := f.points.Find(to)
 		if !ok {
 			return f.diverged(to.String(), tip, "the point is not on our chain, or too old")
 		}
 		target = l
-	} else if !f.points.Whole() {
-		// A malformed point reads as origin in some libraries, and no node rolls a
-		// client that stands deep in the chain back to the start.
-		return fmt.Errorf("%w: a roll backward to origin from %s", ErrNonsense, f.cfg.Store.Head().At())
 	}
 	if floor := f.cfg.Store.Floor(); target.Height < floor.Height || f.cfg.Store.Highest()-target.Height > f.cfg.K {
 		return f.diverged(target.At().String(), tip, fmt.Sprintf("it is more than k = %d blocks below the highest block we had", f.cfg.K))

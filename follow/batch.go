@@ -56,6 +56,9 @@ func (f *Follower) forward(m chain.Message) error {
 	if err := f.points.Check(link); err != nil {
 		return fmt.Errorf("%w: %w", ErrNonsense, err)
 	}
+	if f.stop.Until > chain.OriginHeight && !link.Boundary && link.Height > f.stop.Until {
+		return f.commitLast() // the chain has no block at that height: it begins above
+	}
 	e := f.open.effects()
 	f.walked.Effects(e)
 	// Undo data is needed by blocks within k of the tip that their own roll
@@ -76,6 +79,14 @@ func (f *Follower) forward(m chain.Message) error {
 	f.open.bytes += len(m.Raw)
 	f.open.journal = e.Journal
 	return nil
+}
+
+// commitLast commits what is open and ends the run.
+func (f *Follower) commitLast() error {
+	if err := f.commit(); err != nil {
+		return err
+	}
+	return errDone
 }
 
 // undecodable commits what is good, keeps the bytes and names the block.

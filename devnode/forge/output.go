@@ -38,6 +38,10 @@ type Output struct {
 	quirk  valueQuirk
 }
 
+// AVVM tells whether it is a genesis voucher, which the ledger removes at the
+// Allegra boundary if nobody redeemed it.
+func (o *Output) AVVM() bool { return o.avvm }
+
 // Line returns "txid#ix CONTENT", the canonical text of an unspent output.
 func (o *Output) Line() string { return string(o.appendLine(nil)) }
 
