@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +21,13 @@ import (
 	"github.com/ourotail/ourotail/query"
 )
 
-// demoNames are given to the first addresses of the generated chain's wallet.
+// The chain begins with enough blocks, in short epochs, to have seen every era.
+const (
+	demoEpoch  = 8
+	demoBlocks = 90
+)
+
+// demoNames are given to the busiest addresses of the generated chain.
 var demoNames = []string{"alice", "bob", "carol", "dave"}
 
 func newDemo() *cobra.Command {
@@ -62,14 +70,18 @@ func demo(ctx context.Context, cmd *cobra.Command, seed uint64, interval time.Du
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	c, err := devnode.Generate(forge.Options{Seed: seed})
+	c, err := devnode.Generate(forge.Options{Seed: seed, EpochBlocks: demoEpoch})
 	if err != nil {
 		return err
 	}
 	if err := c.Genesis().WriteConfig(dir); err != nil {
 		return err
 	}
-	if err := c.Extend(40); err != nil {
+	if err := c.Extend(demoBlocks); err != nil {
+		return err
+	}
+	watched, err := busiest(c, len(demoNames))
+	if err != nil {
 		return err
 	}
 	genesis, err := ledger.LoadGenesis(filepath.Join(dir, "config.json"))
@@ -92,10 +104,7 @@ func demo(ctx context.Context, cmd *cobra.Command, seed uint64, interval time.Du
 	out := newPrinter(cmd.OutOrStdout(), "pretty")
 	out.names = map[string]string{}
 	var arms []query.UTxO
-	for i, addr := range c.Wallet() {
-		if i == len(demoNames) {
-			break
-		}
+	for i, addr := range watched {
 		out.names[string(addr)] = fmt.Sprintf("%-25s", demoNames[i])
 		arms = append(arms, query.Address(addr))
 	}
@@ -106,6 +115,29 @@ func demo(ctx context.Context, cmd *cobra.Command, seed uint64, interval time.Du
 		return err
 	}
 	return demoVerdict(cmd, c, cfg.DataDir)
+}
+
+// busiest returns the n addresses that the chain has paid to most.
+func busiest(c *devnode.Chain, n int) ([][]byte, error) {
+	path, err := c.Oracle().Path(c.Tip().Point.Hash)
+	if err != nil {
+		return nil, err
+	}
+	paid := map[string]int{}
+	for _, l := range path {
+		e, err := c.Oracle().Effects(l.Point.Hash)
+		if err != nil {
+			return nil, err
+		}
+		for _, tx := range e.Txs {
+			for _, o := range tx.Created {
+				paid[string(o.Address)]++
+			}
+		}
+	}
+	wallet := c.Wallet()
+	slices.SortStableFunc(wallet, func(a, b []byte) int { return cmp.Compare(paid[string(b)], paid[string(a)]) })
+	return wallet[:min(n, len(wallet))], nil
 }
 
 // demoVerdict compares the set that was followed with the generator's ledger.

@@ -64,10 +64,9 @@ func plural(n int, what string) string {
 	return thousands(uint64(n)) + " " + what + "s"
 }
 
-// quieter drops a logger's information: a terminal that shows something else
-// gets warnings only.
+// quieter keeps only a logger's errors: the terminal shows something else.
 func quieter(log *slog.Logger) *slog.Logger {
-	return slog.New(levelHandler{log.Handler(), slog.LevelWarn})
+	return slog.New(levelHandler{log.Handler(), slog.LevelError})
 }
 
 type levelHandler struct {

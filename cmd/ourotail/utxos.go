@@ -110,7 +110,7 @@ func writeUTxOs(ctx context.Context, w, notes io.Writer, v *ourotail.View, q que
 			return err
 		})
 		if err == nil {
-			defer fmt.Fprintf(notes, "%d outputs, %s, at %s\n", n, ada(lovelace), v.Head().At())
+			defer fmt.Fprintf(notes, "%s, %s, at %s\n", plural(n, "output"), ada(lovelace), v.Head().At())
 		}
 	}
 	if err != nil {
