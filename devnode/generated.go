@@ -89,10 +89,12 @@ func (c *Chain) Fork(depth, n int) error {
 	if depth < 0 || to < chain.OriginHeight {
 		return fmt.Errorf("fork of depth %d at %v: %w", depth, f.Head(), forge.ErrTooDeep)
 	}
-	for f.Head().Height > to {
-		if err := f.Rewind(1); err != nil {
-			return fmt.Errorf("fork of depth %d: %w", depth, err)
-		}
+	undone, err := c.above(to)
+	if err != nil {
+		return fmt.Errorf("fork of depth %d: %w", depth, err)
+	}
+	if err := f.Rewind(undone); err != nil {
+		return fmt.Errorf("fork of depth %d: %w", depth, err)
 	}
 	keep := f.Head().Point
 	blocks := make([]Block, 0, n)
@@ -104,6 +106,20 @@ func (c *Chain) Fork(depth, n int) error {
 		blocks = append(blocks, Block(b))
 	}
 	return c.Switch(keep, blocks...)
+}
+
+// above counts the blocks above a height, all of which must be such as can be
+// undone.
+func (c *Chain) above(h chain.Height) (n int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n < len(c.blocks) && c.blocks[len(c.blocks)-1-n].Height > h {
+		n++
+	}
+	if at := c.baseLen - 1; n == len(c.blocks) && at >= 0 && c.atLocked(at).Height > h {
+		return 0, ErrSettled
+	}
+	return n, nil
 }
 
 // grow lets the chain grow until ctx ends.
