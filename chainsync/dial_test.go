@@ -306,6 +306,9 @@ func TestHandshakeEnds(t *testing.T) {
 			start := time.Now()
 			_, err := Dial(testContext(t), cfg)
 			wantError(t, err, v.kind, v.retry)
+			if middle := strings.HasPrefix(v.name, "closed in"); middle != strings.Contains(err.Error(), "in the middle of a message") {
+				t.Errorf("%v", err)
+			}
 			if d := time.Since(start); d > 4*time.Second {
 				t.Errorf("took %v", d)
 			}

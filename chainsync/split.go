@@ -2,6 +2,7 @@ package chainsync
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -128,7 +129,7 @@ func (s *splitter) took(n int) error {
 func (s *splitter) messages() error {
 	for s.end-s.start > 0 && s.end-s.start >= s.need {
 		a, n, err := parseAnswer(s.slab.buf[s.start:s.end:s.end], s.maxMessage)
-		if err == errShort { //nolint:errorlint // our own, never wrapped
+		if errors.Is(err, errShort) {
 			s.need = n
 			return nil
 		}

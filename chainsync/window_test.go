@@ -64,6 +64,24 @@ func TestWindowOpensAndCloses(t *testing.T) {
 	}
 }
 
+// TestWindowAtAnUnknownTip: where heights cannot be told, "await" alone keeps
+// the window at one.
+func TestWindowAtAnUnknownTip(t *testing.T) {
+	w := testWindow()
+	for range 20 {
+		if n := w.ask(0); n != 1 {
+			t.Fatalf("%d requests", n)
+		}
+		if err := w.answered(&answer{tag: tagAwaitReply}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.answered(forward(650)); err != nil {
+			t.Fatal(err)
+		}
+		w.at([]byte{0x82, 1, 0x83}, chain.Tip{Point: pointAt(1), Height: 1000})
+	}
+}
+
 // TestWindowStartsAgain: after a pause at the tip the window opens again when
 // the node has more.
 func TestWindowStartsAgain(t *testing.T) {
