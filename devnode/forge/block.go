@@ -91,16 +91,19 @@ func (m *maker) shelleyBlock() []byte {
 }
 
 // header writes [header body, signature]: 15 flat fields up to Alonzo, 10 from
-// Babbage on (shelley.cddl, babbage.cddl).
+// Babbage on, 12 in Dijkstra (shelley.cddl, babbage.cddl, dijkstra.cddl).
 func (m *maker) header(size int, bodyHash chain.Hash) []byte {
 	n, g := m.n, m.g
 	h := make([]byte, 0, 1100)
 	h = wire.Array(h, 2)
 	flat := n.Era < chain.Babbage
-	if flat {
+	switch {
+	case flat:
 		h = wire.Array(h, 15)
-	} else {
+	case n.Era < chain.Dijkstra:
 		h = wire.Array(h, 10)
+	default:
+		h = wire.Array(h, 12)
 	}
 	h = wire.Uint(h, uint64(n.Height))
 	h = wire.Uint(h, uint64(n.Point.Slot))
@@ -135,10 +138,13 @@ func (m *maker) header(size int, bodyHash chain.Hash) []byte {
 	}
 	h = wire.Uint(h, protocolVersion[n.Era])
 	h = wire.Uint(h, 0)
+	if n.Era >= chain.Dijkstra {
+		h = append(h, wire.False, wire.Null) // certifies and announces no endorser block
+	}
 	sized(448)
 	return h
 }
 
 // protocolVersion is the first major version of each era.
 var protocolVersion = map[chain.Era]uint64{chain.Shelley: 2, chain.Allegra: 3, chain.Mary: 4, chain.Alonzo: 5,
-	chain.Babbage: 7, chain.Conway: 9}
+	chain.Babbage: 7, chain.Conway: 9, chain.Dijkstra: 12}

@@ -189,6 +189,7 @@ const (
 	keyReturn      = 16
 	keyTotal       = 17
 	keyRefInputs   = 18
+	keyVotes       = 19
 	keyProposals   = 20
 	keyDonation    = 22
 )

@@ -112,7 +112,6 @@ func (m *maker) plutusScript() []byte {
 // Numbers of certificates (shelley.cddl, conway.cddl).
 const (
 	certRegister   = 0
-	certUnregister = 1
 	certDelegate   = 2
 	certPool       = 3
 	certRegDeposit = 7
@@ -127,19 +126,23 @@ func (m *maker) certificates(d *draft, p *purse) {
 		h := g.hash28()
 		return wire.Bytes(wire.Uint(wire.Array(b, 2), uint64(g.IntN(2))), h[:])
 	}
-	if g.chance(0.2) && p.coin > 10*ada {
+	if g.chance(0.2) && d.afford(p, 2*ada) {
 		c := wire.Uint(wire.Array(nil, 2), certRegister)
-		d.certs = append(d.certs, credential(c))
+		if era >= chain.Dijkstra { // the form without a deposit is gone
+			d.certs = append(d.certs, wire.Uint(credential(wire.Uint(wire.Array(nil, 3), certRegDeposit)), 2*ada))
+		} else {
+			d.certs = append(d.certs, credential(c))
+		}
 		d.deposits += 2 * ada
 		pool := g.hash28()
 		c = wire.Uint(wire.Array(nil, 3), certDelegate)
 		d.certs = append(d.certs, wire.Bytes(credential(c), pool[:]))
 	}
-	if g.chance(0.02) && p.coin > 600*ada {
+	if g.chance(0.02) && d.afford(p, 500*ada) {
 		d.certs = append(d.certs, m.poolCertificate())
 		d.deposits += 500 * ada
 	}
-	if era >= chain.Conway && g.chance(0.1) && p.coin > 1000*ada {
+	if era >= chain.Conway && g.chance(0.1) && d.afford(p, 502*ada) {
 		c := wire.Uint(wire.Array(nil, 3), certRegDeposit)
 		d.certs = append(d.certs, wire.Uint(credential(c), 2*ada))
 		c = wire.Uint(wire.Array(nil, 3), certVote)
@@ -154,10 +157,43 @@ func (m *maker) certificates(d *draft, p *purse) {
 		account := append([]byte{kind << 4}, g.bytes(28)...)
 		d.withdrawal = append(d.withdrawal, withdrawal{account, uint64(g.between(0, 50*ada))})
 	}
-	if era >= chain.Conway && g.chance(0.05) {
+	if era >= chain.Conway && g.chance(0.05) && d.afford(p, 1*ada) {
 		d.extra = append(d.extra, field{keyDonation, wire.Uint(nil, 1*ada)})
 		d.deposits += 1 * ada
 	}
+	if era >= chain.Conway {
+		m.governance(d, p)
+	}
+}
+
+// governance adds a proposal, and a vote on an earlier one (conway.cddl).
+func (m *maker) governance(d *draft, p *purse) {
+	g := m.g
+	hash := g.hash()
+	anchor := wire.Bytes(wire.Text(wire.Array(nil, 2), "https://proposal.example"), hash[:])
+	if g.chance(0.05) && d.afford(p, 100_000*ada) {
+		b := wire.Array(nil, 1)
+		b = wire.Uint(wire.Array(b, 4), 100_000*ada)
+		b = wire.Bytes(b, append([]byte{addrRewardK << 4}, g.bytes(28)...))
+		b = wire.Uint(wire.Array(b, 1), 6) // for information
+		d.extra = append(d.extra, field{keyProposals, append(b, anchor...)})
+		d.deposits += 100_000 * ada
+	}
+	if g.chance(0.05) {
+		voter, id := g.hash28(), g.hash()
+		b := wire.Map(nil, 1)
+		b = wire.Bytes(wire.Uint(wire.Array(b, 2), 2), voter[:]) // a DRep by key
+		b = wire.Map(b, 1)
+		b = wire.Uint(wire.Bytes(wire.Array(b, 2), id[:]), 0)
+		b = wire.Uint(wire.Array(b, 2), uint64(g.IntN(3)))
+		d.extra = append(d.extra, field{keyVotes, append(b, anchor...)})
+	}
+}
+
+// afford tells whether the inputs leave a few ada for outputs after another
+// deposit.
+func (d *draft) afford(p *purse, deposit uint64) bool {
+	return p.coin > d.fee+d.deposits+deposit+2*ada
 }
 
 // poolCertificate registers a pool with a relay and metadata.

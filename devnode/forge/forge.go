@@ -118,9 +118,12 @@ func (f *Forge) Next() (Block, error) {
 		if err := m.transactions(); err != nil {
 			return Block{}, err
 		}
-		if n.Era == chain.Byron {
+		switch n.Era {
+		case chain.Byron:
 			raw = m.byronBlock()
-		} else {
+		case chain.Dijkstra:
+			raw = m.dijkstraBlock()
+		default:
 			raw = m.shelleyBlock()
 		}
 	}

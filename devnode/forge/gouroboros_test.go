@@ -16,7 +16,8 @@ import (
 // them what the oracle says. Of the others it refuses only what it is known to
 // refuse: repeated metadata keys and trailing bytes of addresses.
 func TestGouroborosDecodes(t *testing.T) {
-	for _, o := range []forge.Options{{Seed: 1}, {Seed: 1, Plain: true}, {Seed: 2, Plain: true, EpochBlocks: 25}, {Seed: 1, Shape: forge.MainnetLike}} {
+	for _, o := range []forge.Options{{Seed: 1}, {Seed: 1, Plain: true}, {Seed: 2, Plain: true, EpochBlocks: 25}, {Seed: 1, Shape: forge.MainnetLike},
+		{Seed: 6, Plain: true, Eras: []forge.EraSpan{{Era: chain.Conway, Epochs: 1}, {Era: chain.Dijkstra}}}} {
 		n := 1000
 		if o.Shape == forge.MainnetLike {
 			n = 100

@@ -98,13 +98,19 @@ func TestLedgerAcceptsEveryBlock(t *testing.T) {
 		{Seed: 3, Plain: true},
 		{Seed: 4, Eras: []forge.EraSpan{{Era: chain.Shelley, Epochs: 1}, {Era: chain.Allegra, Epochs: 1}, {Era: chain.Alonzo, Epochs: 2}, {Era: chain.Conway}}},
 		{Seed: 5, Eras: []forge.EraSpan{{Era: chain.Byron, Epochs: 4}, {Era: chain.Babbage}}},
+		{Seed: 6, Eras: []forge.EraSpan{{Era: chain.Conway, Epochs: 1}, {Era: chain.Dijkstra}}},
+		{Seed: 7, Shape: forge.MainnetLike},
 	} {
 		f, err := forge.New(opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := &ledger.Block{ByronEpochSlots: f.ByronEpochSlots()}
-		for range 800 {
+		n := 800
+		if opts.Shape == forge.MainnetLike {
+			n = 50
+		}
+		for range n {
 			made, err := f.Next()
 			if err != nil {
 				t.Fatal(err)

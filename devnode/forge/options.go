@@ -60,7 +60,8 @@ type Options struct {
 	EpochBlocks int
 	// Eras are the eras in order; nil is two epochs of Byron, one each of
 	// Shelley, Allegra and Mary, two each of Alonzo and Babbage, then Conway;
-	// a mainnet-like chain is Conway from the start.
+	// a mainnet-like chain is Conway from the start. Dijkstra, whose format
+	// may yet change, comes only if it is asked for.
 	Eras []EraSpan
 	// Plain leaves out what is legal but known to stop other decoders:
 	// repeated keys, deep nesting, addresses with trailing bytes.
@@ -101,7 +102,7 @@ func (o Options) withDefaults() (Options, error) {
 		if i > 0 && (e.Era <= o.Eras[i-1].Era || o.Eras[i-1].Epochs < 1) {
 			return o, fmt.Errorf("%w: eras must ascend and last an epoch or more", ErrOptions)
 		}
-		if e.Era < chain.Byron || e.Era > chain.Conway {
+		if e.Era < chain.Byron || e.Era > chain.Dijkstra {
 			return o, fmt.Errorf("%w: era %v", ErrOptions, e.Era)
 		}
 	}

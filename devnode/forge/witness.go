@@ -67,7 +67,7 @@ func (m *maker) encodeWitnesses(d *draft, scripts bool) {
 			b = wire.Uint(b, uint64(g.IntN(14_000_000)))
 			return wire.Uint(b, g.Uint64N(10_000_000_000))
 		}
-		if era >= chain.Conway && g.chance(0.5) {
+		if era >= chain.Dijkstra || era == chain.Conway && g.chance(0.5) {
 			b = wire.Map(nil, 1)
 			b = wire.Array(b, 2)
 			b = append(b, 0, 0)
