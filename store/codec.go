@@ -139,20 +139,23 @@ func decodeOutput(b []byte, o *chain.Output) error {
 type Spender struct {
 	Height  chain.Height
 	TxIndex uint32 // within its block
+	Input   uint32 // its place among what the transaction spent, by reference
 	Tx      chain.TxID
 }
 
 func appendSpender(b []byte, m Spender) []byte {
 	b = appendHeight(b, m.Height)
 	b = binary.AppendUvarint(b, uint64(m.TxIndex))
+	b = binary.AppendUvarint(b, uint64(m.Input))
 	return append(b, m.Tx[:]...)
 }
 
-const spenderMax = 10 + 5 + 32
+const spenderMax = 10 + 5 + 5 + 32
 
 func (r *reader) spender() (m Spender) {
 	m.Height = r.height()
 	m.TxIndex = uint32(r.below(1 << 32))
+	m.Input = uint32(r.below(1 << 32))
 	m.Tx = r.hash()
 	return m
 }

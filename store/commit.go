@@ -258,6 +258,7 @@ func (p *planner) block(e *chain.Effects) error {
 		}
 		by := Spender{Height: e.Height, TxIndex: uint32(max(index, 0)), Tx: tx.ID}
 		for i := range spent {
+			by.Input = uint32(i)
 			if err := p.spend(&spent[i], by); err != nil {
 				return err
 			}

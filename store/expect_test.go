@@ -42,9 +42,9 @@ func (w *world) expected(s *Store) map[string]string {
 			if !e.Txs[t].ID.IsZero() {
 				tx++
 			}
-			by := appendSpender(nil, Spender{Height: e.Height, TxIndex: uint32(max(tx, 0)), Tx: e.Txs[t].ID})
 			spent, _ := e.Tx(t)
-			for _, o := range spent {
+			for n, o := range spent {
+				by := appendSpender(nil, Spender{Height: e.Height, TxIndex: uint32(max(tx, 0)), Input: uint32(n), Tx: e.Txs[t].ID})
 				switch {
 				case journal:
 					output(o)

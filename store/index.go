@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/crypto/blake2b"
 
+	"github.com/ourotail/ourotail/address"
 	"github.com/ourotail/ourotail/chain"
 )
 
@@ -32,19 +33,19 @@ const (
 const restMax = 64
 
 // appendAddressPrefix appends the prefix under which an address is indexed.
-// CIP-19: types 0 to 7 carry a payment credential behind the header byte.
-func appendAddressPrefix(b, address []byte) []byte {
-	if len(address) < 29 || address[0]>>4 > 7 {
-		sum := blake2b.Sum256(address)
+func appendAddressPrefix(b, addr []byte) []byte {
+	cred, ok := address.Payment(addr)
+	if !ok {
+		sum := blake2b.Sum256(addr)
 		return append(append(b, indexOther), sum[:]...)
 	}
-	b = append(append(b, indexPayment), address[1:29]...)
-	rest := address[29:]
+	b = append(append(b, indexPayment), cred.Hash[:]...)
+	rest := addr[1+len(cred.Hash):] // the credential stands behind the header byte (CIP-19)
 	if len(rest) > restMax {
 		sum := blake2b.Sum256(rest)
-		return append(append(b, address[0]|0x80), sum[:]...)
+		return append(append(b, addr[0]|0x80), sum[:]...)
 	}
-	return append(append(b, address[0]), rest...)
+	return append(append(b, addr[0]), rest...)
 }
 
 // sourcePrefix returns the prefix under which the outputs of a source are, and

@@ -105,13 +105,19 @@ func (s *Store) openDB() (err error) {
 			return err
 		}
 	}
-	// Badger panics on some kinds of damage.
+	// Badger panics on some kinds of damage that checkTables does not look for.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: %v", ErrDamaged, r)
 		}
 	}()
-	if s.db, err = badger.Open(badgerOptions(s.opts, dir)); err != nil {
+	opts := badgerOptions(s.opts, dir)
+	if !s.opts.inMemory {
+		if err := checkTables(dir, opts); err != nil {
+			return err
+		}
+	}
+	if s.db, err = badger.Open(opts); err != nil {
 		s.db = nil
 		var path *fs.PathError
 		var number syscall.Errno
@@ -201,12 +207,9 @@ func (s *Store) loadLinks(txn *badger.Txn) error {
 			continue // not swept yet
 		}
 		var l chain.Link
-		if err := it.Item().Value(func(v []byte) error {
-			r := reader{b: v}
-			if l = r.link(); r.bad {
-				return r.end("a journal record")
-			}
-			return nil
+		if err := it.Item().Value(func(v []byte) (err error) {
+			l, err = recordLink(v)
+			return err
 		}); err != nil {
 			return err
 		}

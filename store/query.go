@@ -13,9 +13,10 @@ import (
 // set.
 func (v *Snapshot) Indexed() bool { return v.head.index == indexBuilt }
 
-// UTxOs calls fn for every unspent output of a source, in no order that means
-// anything, each once. Without an index it reads the whole set (Indexed). The
-// output's bytes are valid within the call. An error of fn ends it and is
+// UTxOs calls fn for every unspent output of a source, each once: for everything
+// and for a transaction in ascending order of reference, otherwise in no order
+// that means anything. Without an index it reads the whole set (Indexed). The
+// output and its bytes are valid within the call. An error of fn ends it and is
 // returned; so does the end of ctx.
 func (v *Snapshot) UTxOs(ctx context.Context, src chain.Source, fn func(*chain.Output) error) error {
 	if v.err != nil {

@@ -53,6 +53,16 @@ func appendRecord(b []byte, e *chain.Effects, chunks int, made, used uint64) []b
 	return b
 }
 
+// recordLink reads only the link of a record.
+func recordLink(b []byte) (chain.Link, error) {
+	r := reader{b: b}
+	l := r.link()
+	if r.bad {
+		return originLink(), r.end("a journal record")
+	}
+	return l, nil
+}
+
 // decode replaces the record by what b holds, reusing its lists.
 func (rec *record) decode(b []byte) error {
 	r := reader{b: b}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
@@ -18,6 +19,9 @@ type Snapshot struct {
 	head  head
 	err   error // why it shows nothing
 	refs  atomic.Int32
+
+	mu      sync.Mutex
+	walkers []*walker // not lent
 }
 
 // Snapshot opens the store at its present head. It waits only for the few
@@ -46,9 +50,16 @@ func (v *Snapshot) Retain() *Snapshot {
 
 // Close gives the snapshot up for one holder; the last one ends it.
 func (v *Snapshot) Close() {
-	if v.refs.Add(-1) == 0 && v.txn != nil {
-		v.txn.Discard()
+	if v.refs.Add(-1) != 0 || v.txn == nil {
+		return
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, w := range v.walkers {
+		w.close()
+	}
+	v.walkers = nil
+	v.txn.Discard()
 }
 
 // Head returns the newest block; the zero link with OriginHeight if there is none.

@@ -53,12 +53,9 @@ func (w *walker) readRecord() error {
 	if w.hasRecord = w.records.Valid(); !w.hasRecord {
 		return nil
 	}
-	return w.records.Item().Value(func(v []byte) error {
-		r := reader{b: v}
-		if w.record = r.link(); r.bad {
-			return r.end("a journal record")
-		}
-		return nil
+	return w.records.Item().Value(func(v []byte) (err error) {
+		w.record, err = recordLink(v)
+		return err
 	})
 }
 
@@ -104,13 +101,32 @@ func (w *walker) next() error {
 	return w.readPack()
 }
 
+// walker lends an iterator pair, for one goroutine at a time; opening one costs
+// more than a look-up.
+func (v *Snapshot) walker() *walker {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if n := len(v.walkers); n > 0 {
+		w := v.walkers[n-1]
+		v.walkers = v.walkers[:n-1]
+		return w
+	}
+	return newWalker(v.txn)
+}
+
+func (v *Snapshot) put(w *walker) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.walkers = append(v.walkers, w)
+}
+
 // Links returns the newest n links oldest first; see Store.Links.
 func (v *Snapshot) Links(n int) (links []chain.Link, whole bool, err error) {
 	if v.err != nil {
 		return nil, false, v.err
 	}
-	w := newWalker(v.txn)
-	defer w.close()
+	w := v.walker()
+	defer v.put(w)
 	if err := w.seek(v.head.link.Position()); err != nil {
 		return nil, false, err
 	}
@@ -139,8 +155,18 @@ func (v *Snapshot) LinkAt(p chain.Position) (chain.Link, bool, error) {
 	if v.err != nil {
 		return originLink(), false, v.err
 	}
-	w := newWalker(v.txn)
-	defer w.close()
+	if p.Compare(v.head.swept) > 0 {
+		l := originLink()
+		found, err := get(v.txn, appendPositionKey(nil, keyRecord, p), func(b []byte) (err error) {
+			l, err = recordLink(b)
+			return err
+		})
+		if found || err != nil || p.Compare(v.head.base.Position()) > 0 {
+			return l, found, err
+		}
+	}
+	w := v.walker()
+	defer v.put(w)
 	if err := w.seek(p); err != nil {
 		return originLink(), false, err
 	}
@@ -157,8 +183,8 @@ func (v *Snapshot) Find(p chain.Point) (chain.Link, bool, error) {
 	if v.err != nil || p.IsOrigin() {
 		return originLink(), p.IsOrigin() && v.err == nil, v.err
 	}
-	w := newWalker(v.txn)
-	defer w.close()
+	w := v.walker()
+	defer v.put(w)
 	low, high := chain.OriginHeight, v.head.link.Height // low is not behind the slot
 	for low < high {
 		mid := low + (high-low+1)/2
