@@ -2,7 +2,7 @@ package hub
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 
 	"github.com/ourotail/ourotail/chain"
 )
@@ -12,6 +12,30 @@ import (
 func (h *Hub) beginAfter(s *sub, o *Options) error {
 	c := o.After
 	c.At = norm(c.At)
+	err := h.load(func() []chain.At {
+		common, err := h.ancestor(c.At)
+		if err != nil || h.failed != nil {
+			return nil
+		}
+		if common == c.At && c.Place >= 0 {
+			common.Height--
+		}
+		want := h.thinAbove(common.Height, h.tip.Height)
+		if path, ok := h.path(common, c.Base); ok && c.HasBase {
+			for _, e := range path {
+				if e.b == nil && !slices.Contains(want, e.at) {
+					want = append(want, e.at)
+				}
+			}
+		}
+		return want
+	})
+	switch {
+	case h.failed != nil:
+		return h.failed
+	case err != nil:
+		return fmt.Errorf("starting after %v: %w: %w", c.At, ErrResync, err)
+	}
 	if c.At.Height > h.highest-s.depth && c.At.Height >= 0 {
 		return fmt.Errorf("starting after %v: %w (%d blocks below the highest, %d)", c.At, ErrShallow, s.depth, h.highest)
 	}
@@ -31,7 +55,7 @@ func (h *Hub) beginAfter(s *sub, o *Options) error {
 		s.typed.addRollback(common, &c.At)
 	} else if c.Place >= 0 { // the rest of a block begun
 		e := h.win.at(c.At.Height)
-		if e == nil || !s.typed.covered(e.cov) {
+		if e == nil || e.b == nil || !s.typed.covered(e.cov) {
 			return &GapError{Height: c.At.Height}
 		}
 		s.typed.addBlock(e.b, c.Place)
@@ -80,27 +104,47 @@ func (h *Hub) ancestor(at chain.At) (chain.At, error) {
 	return common, nil
 }
 
+// path returns the blocks above a point of the chain up to another point, which
+// may have been orphaned, oldest first; false if one of them is not known.
+func (h *Hub) path(low, high chain.At) ([]*entry, bool) {
+	var path []*entry
+	for high.Height > low.Height {
+		e := h.find(high)
+		if e == nil {
+			return nil, false
+		}
+		path = append(path, e)
+		high = e.parent
+	}
+	slices.Reverse(path)
+	return path, true
+}
+
+// find returns a block that the hub knows: of its chain, or orphaned.
+func (h *Hub) find(at chain.At) *entry {
+	if e := h.orphans[at.Point]; e != nil {
+		return e
+	}
+	if e := h.win.at(at.Height); e != nil && e.at.Point == at.Point {
+		return e
+	}
+	return nil
+}
+
 // correctResumed gathers the corrections a resumed reader needs: those of every
 // block between the common ancestor and its base, orphaned or back on the
 // chain.
 func (h *Hub) correctResumed(s *sub, common, base chain.At) error {
-	var owed []*entry
-	for below := base; below.Height > common.Height; {
-		e := h.win.at(below.Height)
-		if o, gone := h.orphans[below.Point]; gone {
-			e = &o.entry
-		} else if e == nil || e.at.Point != below.Point {
-			return fmt.Errorf("resuming with base %v: %w", base, ErrResync)
-		}
-		owed = append(owed, e)
-		below = e.parent
+	owed, ok := h.path(common, base)
+	if !ok {
+		return fmt.Errorf("resuming with base %v: %w", base, ErrResync)
 	}
 	if len(owed) > 0 {
-		sort.Slice(owed, func(i, j int) bool { return owed[i].at.Height < owed[j].at.Height })
 		if !h.correct(s.typed.(*UTxOSubscription), &common, owed, &base) {
 			return fmt.Errorf("resuming with base %v: %w", base, ErrResync)
 		}
 	}
 	s.lowerBase(&common)
+	h.highestBase = max(h.highestBase, s.base.Height)
 	return nil
 }

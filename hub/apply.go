@@ -189,6 +189,7 @@ func (h *Hub) trim() {
 		h.dropTxs(h.win.entry(0))
 		h.win.dropOldest()
 	}
+	h.thin()
 	h.settleStatuses()
 	if len(h.orphans) > 0 {
 		limit := h.stampLimit()

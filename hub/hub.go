@@ -41,16 +41,6 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Contents reads whole blocks of the hub's chain from wherever they are kept.
-// It is called with no lock of the hub held, from Subscribe, Seed and
-// BufferRollback, so it must not wait for anything held around those. During
-// BufferRollback it still has the blocks that are being rolled back.
-type Contents interface {
-	// Block returns the block with the given point and height, or an error if
-	// it has it no more.
-	Block(at chain.At) (*chain.AppliedBlock, error)
-}
-
 // Defaults of Config.
 const (
 	DefaultSeedWindow chain.Height = 2160
@@ -63,20 +53,23 @@ const (
 type Hub struct {
 	cfg Config
 
-	mu       sync.Mutex
-	win      window
-	tip      chain.At
-	highest  chain.Height // ever applied
-	orphans  map[chain.Point]orphan
-	failed   error // why nothing can be subscribed to any more
-	count    int   // subscriptions for outputs, transactions and blocks
-	groups   []*group
-	loose    subList // live ones of a partial provider
-	await    subList // those whose seed is not in
-	awaiting heights // their watermarks
-	held     map[*sub]struct{}
-	idlers   map[*sub]struct{}
-	index    [3]index // of UTxOs, Txs, Blocks
+	mu      sync.Mutex
+	win     window
+	tip     chain.At
+	highest chain.Height // ever applied
+	// highestBase is no lower than any subscription's base.
+	highestBase chain.Height
+	orphans     map[chain.Point]*entry // blocks rolled back less than k blocks ago
+	failed      error                  // why nothing can be subscribed to any more
+	count       int                    // subscriptions for outputs, transactions and blocks
+	groups      []*group
+	loose       subList // live ones of a partial provider
+	await       subList // those whose seed is not in
+	awaiting    heights // their watermarks
+	pins        heights // above which contents are being read
+	held        map[*sub]struct{}
+	idlers      map[*sub]struct{}
+	index       [3]index // of UTxOs, Txs, Blocks
 
 	tips     latest[chain.Tip]
 	params   latest[ProtocolParams]
@@ -95,11 +88,6 @@ type Hub struct {
 	later []func() // to be called then
 }
 
-// orphan is a block that was rolled back less than k blocks ago.
-type orphan struct {
-	entry
-}
-
 // New returns a hub at origin.
 func New(cfg Config) *Hub {
 	if cfg.SeedWindow <= 0 {
@@ -112,8 +100,8 @@ func New(cfg Config) *Hub {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Hub{
-		cfg: cfg, tip: chain.Origin, tips: latest[chain.Tip]{value: chain.Origin, known: true}, highest: chain.OriginHeight, win: window{floor: chain.Origin},
-		orphans: map[chain.Point]orphan{}, awaiting: heights{}, held: map[*sub]struct{}{}, idlers: map[*sub]struct{}{},
+		cfg: cfg, tip: chain.Origin, tips: latest[chain.Tip]{value: chain.Origin, known: true}, highest: chain.OriginHeight, win: window{floor: chain.Origin, thinned: chain.OriginHeight}, highestBase: chain.OriginHeight,
+		orphans: map[chain.Point]*entry{}, awaiting: heights{}, pins: heights{}, held: map[*sub]struct{}{}, idlers: map[*sub]struct{}{},
 	}
 }
 
@@ -143,7 +131,7 @@ func (h *Hub) restore(s State) error {
 		return ErrBusy
 	}
 	tip, floor := norm(s.Tip), norm(s.Floor)
-	w := window{floor: floor}
+	w := window{floor: floor, thinned: floor.Height}
 	below := floor
 	for _, b := range s.Blocks {
 		if b.At.Height <= below.Height || !h.cfg.Capabilities.Partial && b.At.Height != max(below.Height+1, h.cfg.FirstHeight) {
@@ -155,7 +143,7 @@ func (h *Hub) restore(s State) error {
 	if below != tip {
 		return fmt.Errorf("restoring: %w: the newest block held is %v, the tip %v", ErrUnknownPoint, below, tip)
 	}
-	h.win, h.tip, h.highest = w, tip, max(s.Highest, tip.Height)
+	h.win, h.tip, h.highest, h.highestBase = w, tip, max(s.Highest, tip.Height), chain.OriginHeight
 	h.statuses.chain = nil
 	clear(h.orphans)
 	h.trim()
@@ -299,7 +287,7 @@ func (h *Hub) unlock() func() {
 func (h *Hub) ended(s *sub) {
 	h.mu.Lock()
 	h.drop(s)
-	h.mu.Unlock()
+	h.unlock()()
 	if h.cfg.Changed != nil {
 		h.cfg.Changed()
 	}

@@ -161,8 +161,19 @@ func (h *Hub) goLive(s *sub) {
 // beginAtOrigin starts before the first block, with the genesis outputs
 // (contract 1.7).
 func (h *Hub) beginAtOrigin(s *sub, genesis []*chain.UTxO) error {
-	if !h.win.floor.IsOrigin() {
+	err := h.load(func() []chain.At {
+		if !h.win.floor.IsOrigin() {
+			return nil
+		}
+		return h.thinAbove(chain.OriginHeight, h.tip.Height)
+	})
+	switch {
+	case h.failed != nil:
+		return h.failed
+	case !h.win.floor.IsOrigin():
 		return &OlderError{Point: chain.Origin, Oldest: h.win.floor}
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrReach, err)
 	}
 	s.w = chain.OriginHeight
 	h.admit(s)
@@ -185,6 +196,19 @@ func (h *Hub) gate(depth, atLeast chain.Height) chain.Height {
 }
 
 func (h *Hub) beginAtTip(s *sub, o *Options) error {
+	later := s.kind == UTxOs && o.seeds() && o.Seed == SeedLater // what it needs is read with its seed
+	err := h.load(func() []chain.At {
+		if later {
+			return nil
+		}
+		return h.thinAbove(h.gate(s.depth, chain.OriginHeight), h.tip.Height)
+	})
+	switch {
+	case h.failed != nil:
+		return h.failed
+	case err != nil:
+		return fmt.Errorf("%w: depth %d: %w", ErrReach, s.depth, err)
+	}
 	s.w = h.gate(s.depth, chain.OriginHeight)
 	if s.w < h.win.floor.Height {
 		return fmt.Errorf("%w: depth %d, the oldest point is %v", ErrReach, s.depth, h.win.floor)
@@ -196,6 +220,7 @@ func (h *Hub) beginAtTip(s *sub, o *Options) error {
 		h.await.add(s)
 		h.awaiting.add(s.w)
 		if o.Seed == SeedNow {
+			// Its contents are at hand, so this does not let go of the mutex.
 			if h.seed(s, h.tip, o.Rows) == SeedStale && o.Stale != nil {
 				h.later = append(h.later, o.Stale)
 			}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ourotail/ourotail/chain"
 )
@@ -45,6 +46,13 @@ func (h *Hub) rollback(to chain.At) error {
 	if to.Height == h.tip.Height {
 		return nil
 	}
+	if err := h.loadBases(to.Height); err != nil {
+		// Those who need what could not be read find out below.
+		h.cfg.Logger.Warn("a block that a rollback needs could not be read", "to", to.String(), "error", err)
+	}
+	if h.failed != nil {
+		return h.failed
+	}
 	at := &to
 	first := h.win.above(to.Height)
 	for s := h.loose.first; s != nil; {
@@ -64,10 +72,11 @@ func (h *Hub) rollback(to chain.At) error {
 	}
 	for h.win.n > first {
 		e := h.win.dropNewest()
-		h.orphans[e.at.Point] = orphan{e}
+		h.orphans[e.at.Point] = &e
 		h.statusGone(&e)
 	}
 	h.tip = to
+	h.highestBase = min(h.highestBase, to.Height)
 	h.tipChanged()
 	h.tryHeld()
 	return nil
@@ -141,7 +150,7 @@ func (h *Hub) correct(s *UTxOSubscription, to *chain.At, blocks []*entry, base *
 		}
 	}
 	for _, e := range blocks {
-		if !s.covered(e.cov) {
+		if e.b == nil || !s.covered(e.cov) {
 			return false
 		}
 		for i := range e.b.Txs {
@@ -153,6 +162,12 @@ func (h *Hub) correct(s *UTxOSubscription, to *chain.At, blocks []*entry, base *
 		}
 	}
 	return true
+}
+
+// loadBases reads the blocks above a height that the corrections of a rollback
+// to it need.
+func (h *Hub) loadBases(to chain.Height) error {
+	return h.load(func() []chain.At { return h.thinAbove(to, h.highestBase) })
 }
 
 // takeBackGroups takes the blocks from position first on back from the groups
@@ -170,16 +185,28 @@ func (h *Hub) takeBackGroups(to *chain.At, first int) {
 			}
 		}
 	}
+	lost := highestBase + 1 // the lowest block whose contents could not be read
 	for i := first; i < h.win.n && h.win.entry(i).at.Height <= highestBase; i++ {
-		h.match(h.win.entry(i).b, matchCorrected)
+		if e := h.win.entry(i); e.b != nil {
+			h.match(e.b, matchCorrected)
+		} else {
+			lost = min(lost, e.at.Height)
+		}
 	}
 	limit := h.stampLimit()
-	for _, g := range h.groups {
+	for _, g := range slices.Clone(h.groups) { // one whose last member ends is taken out
 		if g.w <= to.Height {
 			continue
 		}
 		from := h.named(g.w)
-		for s := g.members.first; s != nil; s = s.next {
+		for s := g.members.first; s != nil; {
+			next := s.next // it may end
+			if s.corr && s.base.Height >= lost {
+				s.corr, s.head, s.tail = false, 0, 0
+				h.kill(s, fmt.Errorf("rolling back to %v below the base %v: %w", to, s.base, ErrResync))
+				s = next
+				continue
+			}
 			s.typed.addRollback(*to, from)
 			for _, x := range h.hitsOf(s) {
 				if u := x.eff.UTxO; norm(u.At).Height <= to.Height {
@@ -190,6 +217,7 @@ func (h *Hub) takeBackGroups(to *chain.At, first int) {
 			s.lowerBase(to)
 			s.typed.commit()
 			h.touch(s)
+			s = next
 		}
 		g.w = to.Height
 	}

@@ -47,8 +47,22 @@ func (s *UTxOSubscription) SeedFailed(cause error) {
 }
 
 func (h *Hub) seed(s *sub, at chain.At, rows []*chain.UTxO) SeedResult {
-	if s.state != await || s.wait.held {
+	waits := func() bool { return s.state == await && !s.wait.held }
+	if !waits() {
 		return SeedIgnored
+	}
+	err := h.load(func() []chain.At {
+		if !waits() {
+			return nil
+		}
+		return h.thinAbove(min(at.Height, h.gate(s.depth, s.w)), h.tip.Height)
+	})
+	switch {
+	case !waits():
+		return SeedIgnored
+	case err != nil:
+		h.kill(s, fmt.Errorf("a seed read at %v: %w: %w", at, ErrResync, err))
+		return SeedFatal
 	}
 	s.wait.at, s.wait.rows, s.wait.held = at, rows, true
 	h.held[s] = struct{}{}
@@ -107,6 +121,7 @@ func (h *Hub) trySeed(s *sub) SeedResult {
 	delete(h.held, s)
 	h.delist(s)
 	s.w, s.base = stands, at
+	h.highestBase = max(h.highestBase, stands)
 	s.typed.(*UTxOSubscription).seed(rows, at, h.stampLimit())
 	h.goLive(s)
 	return SeedTaken

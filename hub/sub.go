@@ -1,6 +1,10 @@
 package hub
 
-import "github.com/ourotail/ourotail/chain"
+import (
+	"slices"
+
+	"github.com/ourotail/ourotail/chain"
+)
 
 // state of a subscription.
 type state uint8
@@ -172,15 +176,11 @@ func (h *Hub) joinGroup(s *sub) {
 	g.members.add(s)
 }
 
-// mergeGroups joins groups of one depth that stand at one height and forgets
-// empty ones.
+// mergeGroups joins groups of one depth that stand at one height.
 func (h *Hub) mergeGroups() {
 	kept := h.groups[:0]
 next:
 	for _, g := range h.groups {
-		if g.members.n == 0 {
-			continue
-		}
 		for _, k := range kept {
 			if k.depth == g.depth && k.w == g.w {
 				k.members.join(&g.members)
@@ -211,9 +211,12 @@ func (h *Hub) enlist(s *sub) {
 func (h *Hub) delist(s *sub) {
 	switch {
 	case s.group != nil:
-		s.w = s.group.root().w
-		s.group.root().members.remove(s)
-		s.group = nil
+		g := s.group.root()
+		s.w, s.group = g.w, nil
+		if g.members.remove(s); g.members.n == 0 {
+			i := slices.Index(h.groups, g)
+			h.groups = slices.Delete(h.groups, i, i+1)
+		}
 	case s.list != nil:
 		if s.list == &h.await {
 			h.awaiting.remove(s.w)

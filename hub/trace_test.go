@@ -233,6 +233,12 @@ func (n *traceNames) block(b traceBlock) *chain.AppliedBlock {
 	return out
 }
 
+func (r *traceRun) block(b traceBlock) *chain.AppliedBlock {
+	out := r.traceNames.block(b)
+	r.kept[out.At.Point] = out
+	return out
+}
+
 // cursor reads AT[+PLACE][ base AT].
 func (n *traceNames) cursor(s string) chain.Cursor {
 	at := func(s string) chain.At {
@@ -381,6 +387,10 @@ func sameText(want, got string) bool {
 // traceRun is a hub being driven by a trace.
 type traceRun struct {
 	*traceNames
+	// thin makes the hub keep contents only as long as somebody is owed them, and
+	// read them from kept.
+	thin  bool
+	kept  keptBlocks
 	head  traceLine
 	hub   *Hub
 	subs  map[string]*UTxOSubscription
@@ -392,14 +402,27 @@ type traceRun struct {
 	submitted, onChain map[string]bool
 }
 
+// keptBlocks is a journal that forgets nothing.
+type keptBlocks map[chain.Point]*chain.AppliedBlock
+
+func (k keptBlocks) Block(at chain.At) (*chain.AppliedBlock, error) {
+	if b := k[at.Point]; b != nil {
+		return b, nil
+	}
+	return nil, errors.New("no such block")
+}
+
 func (r *traceRun) start() {
+	if r.kept == nil {
+		r.kept = keptBlocks{}
+	}
 	r.subs, r.watch, r.known = map[string]*UTxOSubscription{}, map[string]Subscription[TxStatus]{}, map[string]string{}
 	r.submitted, r.onChain = map[string]bool{}, map[string]bool{}
 	genesis := make([]*chain.UTxO, len(r.head.Genesis))
 	for i, g := range r.head.Genesis {
 		genesis[i] = r.utxo(g, chain.Origin)
 	}
-	r.hub = New(Config{
+	cfg := Config{
 		Capabilities: Capabilities{
 			Kinds: allKinds(), Partial: r.head.Provider == "partial", Indexed: ^query.Kinds(0), Replay: true,
 			Horizon: chain.Height(r.head.K), MaxConfirmations: chain.Height(r.head.Deepest), Idle: r.head.Idle,
@@ -413,7 +436,11 @@ func (r *traceRun) start() {
 			}
 			return rows, nil
 		},
-	})
+	}
+	if r.thin && !cfg.Capabilities.Partial {
+		cfg.Contents = r.kept
+	}
+	r.hub = New(cfg)
 }
 
 func (r *traceRun) options(l *traceLine) Options {
@@ -709,9 +736,9 @@ func nonNil(m map[string]string) map[string]string {
 }
 
 // replayTrace feeds a trace to hubs and reports the first differences.
-func replayTrace(t *testing.T, in io.Reader) (lines, episodes int) {
+func replayTrace(t *testing.T, in io.Reader, thin bool) (lines, episodes int) {
 	t.Helper()
-	r := &traceRun{traceNames: newTraceNames()}
+	r := &traceRun{traceNames: newTraceNames(), thin: thin}
 	lost, bad := false, 0
 	sc := bufio.NewScanner(in)
 	sc.Buffer(nil, 1<<24)
@@ -725,7 +752,7 @@ func replayTrace(t *testing.T, in io.Reader) (lines, episodes int) {
 		case "episode":
 			episodes++
 			r.traceNames = newTraceNames()
-			r.head, lost = l, false
+			r.head, r.kept, lost = l, nil, false
 			r.start()
 			continue
 		case "restart":
@@ -771,23 +798,27 @@ func clipLine(s string) string {
 	return s
 }
 
+// replayFile replays a trace twice: on a hub that keeps whole blocks and on one
+// that reads them again when it needs them.
 func replayFile(t *testing.T, path string) {
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var in io.Reader = f
-	if strings.HasSuffix(path, ".gz") {
-		if in, err = gzip.NewReader(f); err != nil {
+	for _, thin := range []bool{false, true} {
+		f, err := os.Open(path)
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer f.Close()
+		var in io.Reader = f
+		if strings.HasSuffix(path, ".gz") {
+			if in, err = gzip.NewReader(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines, episodes := replayTrace(t, in, thin)
+		if episodes == 0 {
+			t.Fatal("nothing to replay")
+		}
+		t.Logf("%s: %d lines in %d episodes, contents kept elsewhere: %v", filepath.Base(path), lines, episodes, thin)
 	}
-	lines, episodes := replayTrace(t, in)
-	if episodes == 0 {
-		t.Fatal("nothing to replay")
-	}
-	t.Logf("%s: %d lines in %d episodes", filepath.Base(path), lines, episodes)
 }
 
 func TestTraceShared(t *testing.T) {

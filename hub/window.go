@@ -56,7 +56,9 @@ type window struct {
 	buf   []entry  // ring; its length is a power of two, or 0
 	head  int
 	n     int
-	whole int // the youngest blocks of which so many have their contents for certain
+	// Blocks at or below thinned have no contents.
+	thinned chain.Height
+	spare   []txMark // of a block that was dropped, for the next
 }
 
 func (w *window) entry(i int) *entry { return &w.buf[(w.head+i)&(len(w.buf)-1)] }
@@ -98,6 +100,9 @@ func (w *window) push(e entry) {
 func (w *window) dropOldest() {
 	e := w.entry(0)
 	w.floor = e.at
+	if cap(e.marks) > cap(w.spare) {
+		w.spare = e.marks[:0]
+	}
 	*e = entry{}
 	w.head = (w.head + 1) & (len(w.buf) - 1)
 	w.n--
@@ -109,7 +114,23 @@ func (w *window) dropNewest() entry {
 	out := *e
 	*e = entry{}
 	w.n--
+	w.thinned = min(w.thinned, out.at.Height-1)
 	return out
 }
 
-func (w *window) reset(floor chain.At) { *w = window{floor: floor} }
+// drop lets go of a block's contents; with marks, all but its transactions'
+// names.
+func (w *window) drop(e *entry, marks bool) {
+	if e.b == nil {
+		return
+	}
+	if marks {
+		e.marks, w.spare = w.spare[:0], nil
+		for i := range e.b.Txs {
+			e.marks = append(e.marks, txMark{e.b.Txs[i].ID, e.b.Txs[i].Valid})
+		}
+	}
+	e.b = nil
+}
+
+func (w *window) reset(floor chain.At) { *w = window{floor: floor, thinned: floor.Height} }
