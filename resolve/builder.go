@@ -22,6 +22,7 @@ type Builder struct {
 func (b *Builder) Build(e *chain.Effects, createdAt func(chain.Height) (chain.At, error)) (*chain.AppliedBlock, error) {
 	raw, spent := own(e)
 	b.block.ByronEpochSlots = b.ByronEpochSlots
+	b.block.Trusted = true // it was walked when it came, or is from our own store
 	if err := b.block.Walk(raw); err != nil {
 		return nil, err
 	}

@@ -61,7 +61,11 @@ func setLines(t *testing.T, f *ourotail.Follower, q query.UTxO) []string {
 	t.Helper()
 	v := f.View()
 	defer v.Close()
-	var out []string
+	return linesOf(t, v, q)
+}
+
+func linesOf(t *testing.T, v *ourotail.View, q query.UTxO) (out []string) {
+	t.Helper()
 	if err := v.Lines(t.Context(), q, func(l []byte) error {
 		out = append(out, string(l))
 		return nil
