@@ -32,6 +32,18 @@ names that cardano-node and cardano-cli use work as well
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return fromEnvironment(cmd.Flags())
 		},
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			hint := ""
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = fmt.Sprintf(" Did you mean %s?", strings.Join(near, " or "))
+			}
+			return usage("no command is called %q.%s See ourotail --help", args[0], hint)
+		},
+		SuggestionsMinimumDistance: 2,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
