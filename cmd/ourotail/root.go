@@ -44,7 +44,7 @@ names that cardano-node and cardano-cli use work as well
 			return usage("no command is called %q.%s See ourotail --help", args[0], hint)
 		},
 		SuggestionsMinimumDistance: 2,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return usage("%w (see --help)", err)
