@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +22,10 @@ type client struct {
 	buf      map[uint16][]byte
 	segments []int // payload sizes of all segments seen
 }
+
+// gone tells whether an error is how a connection that the server closed ends:
+// with a reset if there was something the server had not read.
+func gone(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }
 
 func dial(t testing.TB, socket string) *client {
 	t.Helper()

@@ -2,8 +2,6 @@ package devnode_test
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"slices"
 	"testing"
 	"time"
@@ -62,7 +60,7 @@ func TestFaultsOfTiming(t *testing.T) {
 	cl := connect(t, srv, forge.DefaultMagic)
 	cl.follow(2)
 	cl.request(1)
-	if b, err := cl.read(devnode.ProtocolChainSync); !errors.Is(err, io.EOF) {
+	if b, err := cl.read(devnode.ProtocolChainSync); !gone(err) {
 		t.Errorf("hang up: %x, %v", b, err)
 	}
 

@@ -75,6 +75,29 @@ func (c *Chain) Extend(n int) error {
 	return nil
 }
 
+// ExtendAt makes one block in a given slot, or in the first possible one after
+// that; see forge.NextAt.
+func (c *Chain) ExtendAt(slot chain.Slot) error {
+	if c.gen == nil {
+		return ErrNotGenerated
+	}
+	c.gen.mu.Lock()
+	defer c.gen.mu.Unlock()
+	b, err := c.gen.forge.NextAt(slot)
+	if err != nil {
+		return fmt.Errorf("extend %v: %w", c.Tip(), err)
+	}
+	return c.Append(Block(b))
+}
+
+// SlotAt returns the slot of a generated chain that is current at a time.
+func (c *Chain) SlotAt(t time.Time) chain.Slot {
+	if c.gen == nil {
+		return 0
+	}
+	return c.gen.forge.SlotAt(t)
+}
+
 // Fork replaces the newest depth heights by n other blocks, in one step. Depth
 // is at most the tip's height plus one. A boundary block that stands at the
 // height below the fork stays.
@@ -138,10 +161,13 @@ func (s *Server) grow(ctx context.Context) error {
 			depth = forkDepth(r, min(s.cfg.MaxDepth, int(s.cfg.Chain.Tip().Height)))
 		}
 		var err error
-		if depth > 0 {
+		switch {
+		case depth > 0:
 			s.log.Info("fork", "depth", depth, "tip", s.cfg.Chain.Tip())
 			err = s.cfg.Chain.Fork(depth, depth+1)
-		} else {
+		case s.cfg.WallClock:
+			err = s.cfg.Chain.ExtendAt(s.cfg.Chain.SlotAt(time.Now()))
+		default:
 			err = s.cfg.Chain.Extend(1)
 		}
 		if err != nil {

@@ -3,8 +3,6 @@ package devnode_test
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -61,7 +59,7 @@ func TestHandshake(t *testing.T) {
 				t.Errorf("answer\n got %x\nwant %s", got, c.want)
 			}
 			if c.closed {
-				if _, _, err := cl.segment(); !errors.Is(err, io.EOF) {
+				if _, _, err := cl.segment(); !gone(err) {
 					t.Errorf("still open: %v", err)
 				}
 			} else if r := cl.find(); r.kind != notFound {
@@ -110,7 +108,7 @@ func TestHandshakeBehaviour(t *testing.T) {
 	c.send(devnode.ProtocolHandshake, propose(2, false, 16))
 	devtest.Eventually(t, "the client is there", func() bool { return srv.Clients() == 1 })
 	srv.Disconnect()
-	if b, err := c.read(devnode.ProtocolHandshake); !errors.Is(err, io.EOF) {
+	if b, err := c.read(devnode.ProtocolHandshake); !gone(err) {
 		t.Errorf("a mute server said %x, %v", b, err)
 	}
 }

@@ -36,6 +36,10 @@ type Config struct {
 	ForkRate float64
 	MaxDepth int
 	Seed     uint64 // of the choices just named
+	// WallClock puts new blocks into the slot of the time they are made at, as
+	// counted from the chain's system start, so that the tip is as old as it
+	// is. The blocks then depend on when they are made.
+	WallClock bool
 }
 
 // Server serves a chain on a Unix socket. Make one with NewServer and call Run

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -49,7 +48,7 @@ func TestSocket(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if _, err := cl.read(devnode.ProtocolChainSync); !errors.Is(err, io.EOF) {
+		if _, err := cl.read(devnode.ProtocolChainSync); !gone(err) {
 			t.Errorf("the client of a server that ended sees %v", err)
 		}
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
@@ -107,7 +106,7 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		srv.Stop()
-		if _, err := cl.read(devnode.ProtocolChainSync); !errors.Is(err, io.EOF) {
+		if _, err := cl.read(devnode.ProtocolChainSync); !gone(err) {
 			t.Errorf("after a stop: %v", err)
 		}
 		if _, err := os.Stat(srv.Socket()); !errors.Is(err, os.ErrNotExist) {

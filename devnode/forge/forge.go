@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ourotail/ourotail/chain"
 )
@@ -67,6 +68,11 @@ func (f *Forge) Head() chain.At { return f.head.At() }
 // slices are read-only.
 func (f *Forge) Wallet() [][]byte { return slices.Clone(f.wallet) }
 
+// SlotAt returns the slot that is current at a time; every slot lasts a second.
+func (f *Forge) SlotAt(t time.Time) chain.Slot {
+	return chain.Slot(max(0, t.Sub(f.opts.SystemStart)/time.Second))
+}
+
 // ByronEpochSlots returns the number of slots of a Byron epoch, which is also
 // the size of an ImmutableDB chunk.
 func (f *Forge) ByronEpochSlots() uint64 { return f.cal.byronSlots }
@@ -91,7 +97,12 @@ func (f *Forge) Rewind(n int) error {
 }
 
 // Next makes a block on the head and moves the head to it.
-func (f *Forge) Next() (Block, error) {
+func (f *Forge) Next() (Block, error) { return f.NextAt(0) }
+
+// NextAt is Next for a block in a given slot, or in the first possible one
+// after that if the head is there already. Where that would pass over an era
+// or a boundary block the block stands where the next of these begins.
+func (f *Forge) NextAt(slot chain.Slot) (Block, error) {
 	parent := f.head
 	g := newRnd(f.opts.Seed, parent.Point.Hash, parent.children)
 	parent.children++
@@ -101,7 +112,7 @@ func (f *Forge) Next() (Block, error) {
 	} else {
 		n.Parent = parent.Point.Hash
 	}
-	m := &maker{f: f, g: g, n: n}
+	m := &maker{f: f, g: g, n: n, at: slot}
 	var raw []byte
 	switch m.place(); {
 	case n.Boundary:

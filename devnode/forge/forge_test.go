@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -421,5 +422,62 @@ func TestOptions(t *testing.T) {
 	}
 	if _, err := ParseShape("round"); err == nil {
 		t.Error("a shape that is none was read")
+	}
+}
+
+func TestNextAt(t *testing.T) {
+	f := newForge(t, Options{Seed: 1, EpochBlocks: 5, SystemStart: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)})
+	if got := f.SlotAt(time.Date(2026, 1, 2, 3, 5, 7, 0, time.UTC)); got != 62 {
+		t.Errorf("slot %d, want 62", got)
+	}
+	if got := f.SlotAt(time.Time{}); got != 0 {
+		t.Errorf("slot %d before the start", got)
+	}
+	// A far slot is reached era by era, epoch by epoch in Byron; every era and
+	// boundary block on the way has its place.
+	far := f.cal.start(40) + 7
+	var eras []chain.Era
+	boundaries := 0
+	for range 40 {
+		b, err := f.NextAt(far)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Boundary {
+			boundaries++
+		}
+		if len(eras) == 0 || eras[len(eras)-1] != b.Era {
+			eras = append(eras, b.Era)
+		}
+		if b.Point.Slot == far {
+			break
+		}
+	}
+	if f.Head().Point.Slot != far || len(eras) != 7 || boundaries != 2 {
+		t.Errorf("at %v through %v with %d boundary blocks", f.Head(), eras, boundaries)
+	}
+	for i := range chain.Slot(3) {
+		if b, err := f.NextAt(far); err != nil || b.Point.Slot != far+1+i {
+			t.Errorf("%v, %v", b.Point, err)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for _, o := range []Options{{Seed: 1}, {Seed: 2, EpochBlocks: 10, K: 100}, {Shape: MainnetLike}} {
+		n := 400
+		if o.Shape == MainnetLike {
+			n = 30
+		}
+		span, err := o.Span(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newForge(t, o)
+		grow(t, f, n)
+		got := time.Duration(f.Head().Point.Slot) * time.Second
+		if got < span*7/10 || got > span*14/10 {
+			t.Errorf("%+v: %d blocks last %v, announced as %v", o, n, got, span)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/crypto/blake2b"
 
@@ -112,7 +113,7 @@ func (gen *Genesis) files(f *Forge, avvm, balances map[string]string, funds map[
 		"bootStakeholders": object{},
 		"heavyDelegation":  object{},
 		"ftsSeed":          "",
-		"startTime":        systemStart,
+		"startTime":        o.SystemStart.Unix(),
 		"protocolConsts":   object{"k": o.K, "protocolMagic": o.Magic},
 		"blockVersionData": object{"scriptVersion": 0, "slotDuration": "1000", "maxBlockSize": "2000000",
 			"maxHeaderSize": "2000000", "maxTxSize": "16384", "maxProposalSize": "700", "mpcThd": "20000000000000",
@@ -126,7 +127,7 @@ func (gen *Genesis) files(f *Forge, avvm, balances map[string]string, funds map[
 		"activeSlotsCoeff": 0.05, "epochLength": f.cal.epochSlots, "genDelegs": object{}, "initialFunds": funds,
 		"maxKESEvolutions": 62, "maxLovelaceSupply": 45000000000000000, "networkId": "Testnet",
 		"networkMagic": o.Magic, "securityParam": o.K, "slotLength": 1, "slotsPerKESPeriod": 129600,
-		"systemStart": "2020-01-01T00:00:00Z", "updateQuorum": 5,
+		"systemStart": o.SystemStart.Format(time.RFC3339), "updateQuorum": 5,
 		"protocolParams": object{"protocolVersion": object{"major": 2, "minor": 0}, "decentralisationParam": 1,
 			"eMax": 18, "extraEntropy": object{"tag": "NeutralNonce"}, "maxTxSize": 16384, "maxBlockBodySize": 90112,
 			"maxBlockHeaderSize": 1100, "minFeeA": 44, "minFeeB": 155381, "minUTxOValue": 0, "poolDeposit": 500000000,
@@ -154,9 +155,6 @@ func (gen *Genesis) files(f *Forge, avvm, balances map[string]string, funds map[
 	}
 	gen.config = marshal(config)
 }
-
-// systemStart is the start of generated chains in seconds since 1970.
-const systemStart = 1577836800
 
 func hexHash(b []byte) string {
 	h := blake2b.Sum256(b)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMainnetLike(t *testing.T) {
-	n := 3000
+	n := 1500
 	if testing.Short() {
 		n = 300
 	}

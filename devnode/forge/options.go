@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/ourotail/ourotail/chain"
 )
@@ -63,6 +64,9 @@ type Options struct {
 	// a mainnet-like chain is Conway from the start. Dijkstra, whose format
 	// may yet change, comes only if it is asked for.
 	Eras []EraSpan
+	// SystemStart is the time of slot 0, in whole seconds; zero is the start of
+	// 2020. A slot lasts a second in every era.
+	SystemStart time.Time
 	// Plain leaves out what is legal but known to stop other decoders:
 	// repeated keys, deep nesting, addresses with trailing bytes.
 	Plain bool
@@ -91,6 +95,10 @@ func (o Options) withDefaults() (Options, error) {
 			o.EpochBlocks = 21600
 		}
 	}
+	if o.SystemStart.IsZero() {
+		o.SystemStart = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	o.SystemStart = o.SystemStart.UTC().Truncate(time.Second)
 	if o.Eras == nil {
 		o.Eras = []EraSpan{{chain.Byron, 2}, {chain.Shelley, 1}, {chain.Allegra, 1}, {chain.Mary, 1},
 			{chain.Alonzo, 2}, {chain.Babbage, 2}, {chain.Conway, 0}}
@@ -113,6 +121,22 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: a mainnet-like chain begins in babbage or later", ErrOptions)
 	}
 	return o, nil
+}
+
+// Span is about how long a chain of n blocks lasts: so much before now is the
+// SystemStart of one that has just reached the present.
+func (o Options) Span(n int) (time.Duration, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return 0, err
+	}
+	cal, slots := o.calendar(), uint64(0)
+	for epoch := uint64(0); n > 0; epoch++ {
+		blocks := min(n, o.EpochBlocks)
+		slots += cal.slots(epoch) * uint64(blocks) / uint64(o.EpochBlocks)
+		n -= blocks
+	}
+	return time.Duration(slots) * time.Second, nil
 }
 
 // calendar tells eras, epochs and slots apart.

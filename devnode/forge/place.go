@@ -14,8 +14,7 @@ type maker struct {
 	txs []*draft
 	// made are the outputs made in this block that are still unspent.
 	made []*Output
-	// sharesSlot is set if the block stands in the slot of a boundary block.
-	sharesSlot bool
+	at   chain.Slot // the slot wanted; 0 leaves it to chance
 }
 
 // place decides the block's slot, height and era.
@@ -36,14 +35,16 @@ func (m *maker) place() {
 	slot := p.Point.Slot + 1 + chain.Slot(m.g.Uint64N(2*gap-1))
 	if p.Boundary && m.g.chance(0.5) {
 		slot = p.Point.Slot // a main block may share the slot of its epoch's boundary block
-		m.sharesSlot = true
+	}
+	if m.at > 0 {
+		slot = max(m.at, p.Point.Slot+1)
 	}
 	n.Height = p.Height + 1
 	n.epoch = cal.epoch(slot)
 	n.Era = cal.era(n.epoch)
 	n.Point.Slot = slot
-	if n.epoch != p.epoch {
-		// No epoch is skipped: its boundary block, and its era, would be.
+	if n.epoch != p.epoch && (n.Era == chain.Byron || n.Era != p.Era) {
+		// No epoch is skipped where its boundary block, or its era, would be.
 		n.epoch = p.epoch + 1
 		n.Era = cal.era(n.epoch)
 		n.Point.Slot = max(cal.start(n.epoch), min(slot, cal.start(n.epoch+1)-1))

@@ -1,0 +1,91 @@
+package devnode
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/devnode/internal/wire"
+)
+
+// Whatever a client proposes, there is an answer or an error.
+func FuzzHandshake(f *testing.F) {
+	f.Add([]byte{0x82, 0, 0xa1, 0x19, 0x80, 0x10, 0x82, 2, 0xf4})
+	f.Add([]byte{0x82, 0, 0xa2, 0x19, 0x80, 0x10, 2, 0x19, 0x80, 0x17, 0x82, 2, 0xf5})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := parseProposals(b)
+		if err != nil {
+			return
+		}
+		reply, version, ok := negotiate(p, []uint16{16, 20, 23}, 2)
+		if end, err := wire.Skip(reply, 0); err != nil || end != len(reply) {
+			t.Errorf("answer %x", reply)
+		}
+		if ok != (version != 0) || ok && reply[1] != handshakeAccept {
+			t.Errorf("version %d, %v, answer %x", version, ok, reply)
+		}
+	})
+}
+
+// A stream gives the messages of its bytes however they are cut, and its
+// points are parsed or refused.
+func FuzzChainSyncMessages(f *testing.F) {
+	point := chain.Point{Slot: 7, Hash: chain.Hash{1}}
+	find := AppendPoint(wire.Array(wire.Uint(wire.Array(nil, 2), tagFindIntersect), 1), point)
+	f.Add(append(append([]byte{0x81, 0}, find...), 0x81, 0), byte(3))
+	f.Add([]byte{0x82, 4, 0x9f, 0x80, 0xff}, byte(1))
+	f.Fuzz(func(t *testing.T, b []byte, cut byte) {
+		s := newStream(nil)
+		var got []byte
+		failed := false
+		take := func() {
+			for {
+				msg, ok, err := s.try()
+				if err != nil {
+					if !errors.Is(err, ErrProtocol) {
+						t.Fatal(err)
+					}
+					failed = true
+					return
+				}
+				if !ok {
+					return
+				}
+				got = append(got, msg...)
+				if len(msg) > 2 && msg[0] == 0x82 && msg[1] == tagFindIntersect {
+					if points, err := parsePoints(msg, 2); err == nil {
+						again := wire.Array(nil, len(points))
+						for _, p := range points {
+							again = AppendPoint(again, p)
+						}
+						if back, err := parsePoints(again, 0); err != nil || len(back) != len(points) {
+							t.Fatalf("%v: %v, %v", points, back, err)
+						}
+					}
+				}
+			}
+		}
+		for rest := b; len(rest) > 0 && !failed; {
+			n := min(int(cut)+1, len(rest))
+			if err := s.fill(bytes.NewReader(rest[:n]), n); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+			take()
+		}
+		if !bytes.HasPrefix(b, got) {
+			t.Errorf("messages %x out of %x", got, b)
+		}
+	})
+}
+
+// A parent is exchanged in any block, and rubbish is an error.
+func FuzzWithParent(f *testing.F) {
+	f.Add([]byte{0x82, 1, 0x83, 0x85, 1, 0x41, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if out, err := withParent(b, chain.Hash{1}); err == nil && len(out) != len(b) {
+			t.Errorf("%x became %x", b, out)
+		}
+	})
+}
