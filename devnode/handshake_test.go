@@ -3,6 +3,7 @@ package devnode_test
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"testing"
 
