@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,7 +103,7 @@ func (c *Conn) Intersect(ctx context.Context, points []chain.Point) (found chain
 		c.mu.Unlock()
 		return chain.Point{}, false, chain.Tip{}, err
 	}
-	c.state, c.offered, c.op = stateIntersecting, points, "intersect"
+	c.state, c.offered, c.op = stateIntersecting, slices.Clone(points), "intersect"
 	c.armLocked()
 	c.mu.Unlock()
 
@@ -114,6 +115,11 @@ func (c *Conn) Intersect(ctx context.Context, points []chain.Point) (found chain
 	case a := <-c.replied:
 		return a.msg.Point, a.tag == tagIntersectFound, a.msg.Tip, nil
 	case <-c.down:
+		select {
+		case a := <-c.replied: // it answered before it went
+			return a.msg.Point, a.tag == tagIntersectFound, a.msg.Tip, nil
+		default:
+		}
 		return chain.Point{}, false, chain.Tip{}, c.cause()
 	case <-ctx.Done():
 		c.fail(c.problem("intersect", ErrClosed, ctx.Err(), ""))

@@ -21,6 +21,8 @@ func (c *Conn) peerProblem(err error) *Error {
 	return &Error{Op: op, Path: c.cfg.SocketPath, Kind: ErrProtocol, Cause: err}
 }
 
+const disagree = "the node's software and ourotail disagree on the protocol: please report this with both versions"
+
 // kinds in the order in which they are looked for, with what a person can do.
 var kinds = []struct {
 	kind error
@@ -29,12 +31,12 @@ var kinds = []struct {
 	{ErrWrongNetwork, "name the node's network, or use the socket of a node on ours"},
 	{ErrNoCommonVersion, "use a release of ourotail made for this node's version, or another node"},
 	{ErrHandshake, "is this a cardano-node's local socket?"},
-	{ErrTooLarge, ""},
-	{ErrMalformed, ""},
+	{ErrTooLarge, disagree},
+	{ErrMalformed, disagree},
 	{ErrSilent, "the node is frozen or overloaded: look at its log"},
 	{ErrDisconnected, "it stopped, or it dropped us: look at its log"},
 	{ErrClosed, ""},
-	{ErrProtocol, ""},
+	{ErrProtocol, disagree},
 }
 
 // strip takes the kind off an error made by fmt.Errorf("%w: ...", kind, ...),
