@@ -116,6 +116,9 @@ func (s *Store) openDB() (err error) {
 		if err := checkTables(dir, opts); err != nil {
 			return err
 		}
+		if err := dropUnborn(dir); err != nil {
+			return err
+		}
 	}
 	if s.db, err = badger.Open(opts); err != nil {
 		s.db = nil
@@ -301,4 +304,28 @@ func (s *Store) release() error {
 		errs = append(errs, s.lock.Unlock())
 	}
 	return errors.Join(errs...)
+}
+
+// dropUnborn removes log files without a byte. Badger makes a file and then
+// gives it its size; a kill between the two leaves one that it refuses to open,
+// and nothing can have been written to it.
+func dropUnborn(dir string) error {
+	for _, pattern := range []string{"*.mem", "*.vlog"} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			info, err := os.Stat(name)
+			if err != nil {
+				return err
+			}
+			if info.Size() == 0 {
+				if err := os.Remove(name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }

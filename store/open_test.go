@@ -309,3 +309,32 @@ func TestClosed(t *testing.T) {
 		t.Errorf("the head is %v", s.Head())
 	}
 }
+
+// TestOpenAfterKillBetweenMakingAFileAndSizingIt: Badger refuses to open log
+// files without a byte; nothing can be in them.
+func TestOpenAfterKillBetweenMakingAFileAndSizingIt(t *testing.T) {
+	opts := testOptions(t)
+	s := mustOpen(t, opts)
+	if err := s.Genesis(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit([]*chain.Effects{oneBlock()}); err != nil {
+		t.Fatal(err)
+	}
+	want := s.State()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"000077.vlog", "00077.mem"} {
+		if err := os.WriteFile(filepath.Join(opts.Dir, "db", name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = mustOpen(t, opts)
+	if got := s.State(); got != want {
+		t.Errorf("state %+v, want %+v", got, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
