@@ -67,12 +67,25 @@ func (x *index) find(kind uint8, key []byte) *posting { return x.heads[kind][str
 
 // sources adds the sources under which anybody is found.
 func (x *index) sources(into map[chain.Source]struct{}) {
-	if x.all != nil {
+	if x.all.anyAlive() {
 		into[chain.Source{}] = struct{}{}
 	}
 	for kind, m := range x.heads {
-		for key := range m {
-			into[chain.Source{Kind: chain.SourceKind(kind), Key: key}] = struct{}{}
+		for key, p := range m {
+			if p.anyAlive() {
+				into[chain.Source{Kind: chain.SourceKind(kind), Key: key}] = struct{}{}
+			}
 		}
 	}
+}
+
+// anyAlive tells whether any subscription in a list is alive: keys of dead ones
+// may still have to be swept out.
+func (p *posting) anyAlive() bool {
+	for ; p != nil; p = p.next {
+		if p.sub.state != dead {
+			return true
+		}
+	}
+	return false
 }

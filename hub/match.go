@@ -65,8 +65,7 @@ func (h *Hub) matchEffect(x hit, m matching) {
 	h.serial++
 	ix := &h.index[UTxOs]
 	h.offerHits(ix.all, x, m)
-	var scratch [64]byte
-	query.EachSource(x.eff.UTxO, ix.kinds, scratch[:], func(k chain.SourceKind, key []byte) bool {
+	query.EachSource(x.eff.UTxO, ix.kinds, h.scratch[:], func(k chain.SourceKind, key []byte) bool {
 		h.offerHits(ix.find(uint8(k), key), x, m)
 		return true
 	})
@@ -79,8 +78,7 @@ func (h *Hub) matchTx(x hit, m matching) {
 	if ix.kinds == 0 {
 		return
 	}
-	var scratch [64]byte
-	query.EachTxKey(x.tx, scratch[:], func(k query.TxKeyKind, key []byte) bool {
+	query.EachTxKey(x.tx, h.scratch[:], func(k query.TxKeyKind, key []byte) bool {
 		if ix.kinds.Has(chain.SourceKind(k)) {
 			h.offerHits(ix.find(uint8(k), key), x, m)
 		}

@@ -19,12 +19,8 @@ func (h *Hub) SubscribeUTxO(q query.UTxO, o Options) (*UTxOSubscription, error) 
 	h.prepare(&s.sub, s, UTxOs, &o)
 	s.want, s.exact = o.Events.mask(), exact
 	s.box.Init(h.bound(&o), owner[chain.UTxOEvent]{&s.handle})
-	s.first = posting{sub: &s.sub, kind: uint8(keys[0].Kind), key: keys[0].Key}
-	if len(keys) > 1 {
-		s.more = make([]posting, len(keys)-1)
-		for i, k := range keys[1:] {
-			s.more[i] = posting{sub: &s.sub, kind: uint8(k.Kind), key: k.Key}
-		}
+	for _, k := range keys {
+		s.addKey(uint8(k.Kind), k.Key)
 	}
 	var genesis []*chain.UTxO
 	if o.Start == Origin && s.want&wantCreated != 0 && h.cfg.Genesis != nil {
@@ -49,12 +45,8 @@ func (h *Hub) SubscribeTx(q query.Tx, o Options) (*TxSubscription, error) {
 	h.prepare(&s.sub, s, Txs, &o)
 	s.exact = exact
 	s.box.Init(h.bound(&o), owner[chain.TxEvent]{&s.handle})
-	s.first = posting{sub: &s.sub, kind: uint8(keys[0].Kind), key: keys[0].Key}
-	if len(keys) > 1 {
-		s.more = make([]posting, len(keys)-1)
-		for i, k := range keys[1:] {
-			s.more[i] = posting{sub: &s.sub, kind: uint8(k.Kind), key: k.Key}
-		}
+	for _, k := range keys {
+		s.addKey(uint8(k.Kind), k.Key)
 	}
 	if err := h.register(&s.sub, &o, nil); err != nil {
 		return nil, fmt.Errorf("subscribing to transactions: %w", err)
@@ -71,7 +63,7 @@ func (h *Hub) SubscribeBlock(q query.Block, o Options) (*BlockSubscription, erro
 	s := &BlockSubscription{q: q}
 	h.prepare(&s.sub, s, Blocks, &o)
 	s.box.Init(h.bound(&o), owner[chain.BlockEvent]{&s.handle})
-	s.first = posting{sub: &s.sub}
+	s.addKey(0, "")
 	if err := h.register(&s.sub, &o, nil); err != nil {
 		return nil, fmt.Errorf("subscribing to blocks: %w", err)
 	}
@@ -110,8 +102,15 @@ func (h *Hub) prepare(s *sub, t typed, kind Kind, o *Options) {
 // begins with.
 func (h *Hub) register(s *sub, o *Options, genesis []*chain.UTxO) error {
 	h.mu.Lock()
+	for h.enterIndex(s) { // nothing is matched with it before it is admitted
+		h.mu.Unlock()
+		h.mu.Lock()
+	}
 	err := h.begin(s, o, genesis)
 	h.unlock()()
+	if err != nil {
+		h.sweep(s)
+	}
 	if err == nil && h.cfg.Changed != nil {
 		h.cfg.Changed()
 	}
@@ -133,10 +132,8 @@ func (h *Hub) begin(s *sub, o *Options, genesis []*chain.UTxO) error {
 
 // admit enters a subscription into the registry.
 func (h *Hub) admit(s *sub) {
-	ix := &h.index[s.kind]
-	ix.add(&s.first)
-	for i := range s.more {
-		ix.add(&s.more[i])
+	if s.first.sub != nil {
+		h.index[s.kind].add(&s.first)
 	}
 	h.count++
 }

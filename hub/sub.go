@@ -29,8 +29,8 @@ type sub struct {
 	depth chain.Height
 	base  *chain.At // where its view starts; nil if it has no seed
 
-	first posting
-	more  []posting
+	first posting  // its sub is nil if the query has no keys: it wants nothing
+	more  *keys    // its other keys; nil if it has no more
 	wait  *waiting // of one whose seed is not in
 
 	mark       uint64 // the last effect it was matched with
@@ -234,14 +234,79 @@ func (h *Hub) drop(s *sub) {
 		return
 	}
 	h.delist(s)
-	ix := &h.index[s.kind]
-	ix.remove(&s.first)
-	for i := range s.more {
-		ix.remove(&s.more[i])
+	if s.first.sub != nil {
+		h.index[s.kind].remove(&s.first)
+	}
+	if s.more == nil || s.more.entered <= keyChunk {
+		h.leaveIndex(s)
+	} else {
+		h.later = append(h.later, func() { h.sweep(s) })
 	}
 	delete(h.held, s)
-	s.state, s.more, s.wait = dead, nil, nil
+	s.state, s.wait = dead, nil
 	h.count--
+}
+
+// keyChunk is how many keys enter or leave the index at a time: nobody waits
+// for the mutex while a query of a hundred thousand addresses comes or goes.
+const keyChunk = 512
+
+// keys are the keys of a query beyond its first.
+type keys struct {
+	postings []posting
+	entered  int // of them, those in the index
+}
+
+// addKey gives a subscription one more key.
+func (s *sub) addKey(kind uint8, key string) {
+	if s.first.sub == nil {
+		s.first = posting{sub: s, kind: kind, key: key}
+		return
+	}
+	if s.more == nil {
+		s.more = &keys{}
+	}
+	s.more.postings = append(s.more.postings, posting{sub: s, kind: kind, key: key})
+}
+
+// enterIndex enters up to a chunk of a subscription's keys and tells whether
+// any are left.
+func (h *Hub) enterIndex(s *sub) bool {
+	k := s.more
+	if k == nil {
+		return false
+	}
+	for end := min(k.entered+keyChunk, len(k.postings)); k.entered < end; k.entered++ {
+		h.index[s.kind].add(&k.postings[k.entered])
+	}
+	return k.entered < len(k.postings)
+}
+
+// leaveIndex takes up to a chunk of a subscription's keys out again and tells
+// whether any are left.
+func (h *Hub) leaveIndex(s *sub) bool {
+	k := s.more
+	if k == nil {
+		return false
+	}
+	for end := max(k.entered-keyChunk, 0); k.entered > end; {
+		k.entered--
+		h.index[s.kind].remove(&k.postings[k.entered])
+	}
+	if k.entered == 0 {
+		s.more = nil
+	}
+	return k.entered > 0
+}
+
+// sweep takes the keys of a subscription that is dead, or never came to life,
+// out of the index. Until it is done matching passes them over.
+func (h *Hub) sweep(s *sub) {
+	for more := true; more; {
+		h.mu.Lock()
+		more = h.leaveIndex(s)
+		h.mu.Unlock()
+	}
 }
 
 // kill ends a subscription with a failure.

@@ -307,7 +307,7 @@ func (d *Delta[T]) growLocked(n int) {
 	if n <= len(d.ring) {
 		return
 	}
-	size := max(len(d.ring), 4)
+	size := max(len(d.ring), 1) // many mailboxes never hold more than one value
 	for size < n {
 		size *= 2
 	}
