@@ -13,7 +13,8 @@ type Behaviour struct {
 	HandshakeSegments []int
 	// OnReply sees every chain-sync reply before it is sent and may change it.
 	// Clients call it from their own goroutines, so it must be safe for
-	// concurrent use.
+	// concurrent use, and it must not call Stop or Disconnect, which wait for
+	// those goroutines: set Reply.Close instead.
 	OnReply Fault
 }
 

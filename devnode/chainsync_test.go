@@ -2,6 +2,7 @@ package devnode_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/ourotail/ourotail/chain"
@@ -225,6 +226,29 @@ func TestForks(t *testing.T) {
 	got = high.follow(2)
 	if at, _ := c.Find(got[0].point); got[0].kind != backward || c.At(at).Height != deeper || got[1].point != c.At(at+1).Point {
 		t.Errorf("after three forks %+v, want height %d", got, deeper)
+	}
+}
+
+// A fork may go down to origin.
+func TestForkToOrigin(t *testing.T) {
+	c := devtest.Varied(t, 5, 30)
+	srv := devtest.Start(t, devnode.Config{Chain: c})
+	cl := connect(t, srv, forge.DefaultMagic)
+	cl.find(c.Tip().Point)
+	cl.follow(1)
+	if err := c.Fork(int(c.Tip().Height)+1, 40); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range cl.follow(41) {
+		if i == 0 && (r.kind != backward || !r.point.IsOrigin()) || i > 0 && r.point.Hash != c.At(i-1).Point.Hash {
+			t.Fatalf("%d: %+v", i, r)
+		}
+	}
+	if err := c.Fork(int(c.Tip().Height)+2, 1); !errors.Is(err, forge.ErrTooDeep) {
+		t.Errorf("below origin: %v", err)
+	}
+	if err := c.Extend(1); err != nil {
+		t.Errorf("after a fork that failed: %v", err)
 	}
 }
 

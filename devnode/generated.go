@@ -13,8 +13,22 @@ import (
 
 // generator grows a chain.
 type generator struct {
-	mu    sync.Mutex // one change at a time; held longer than the chain's lock
-	forge *forge.Forge
+	mu     sync.Mutex // one change at a time; held longer than the chain's lock
+	forge  *forge.Forge
+	closed bool // by Chain.Close
+}
+
+// grower locks the generator, which the caller unlocks.
+func (c *Chain) grower() (*generator, error) {
+	if c.gen == nil {
+		return nil, ErrNotGenerated
+	}
+	c.gen.mu.Lock()
+	if c.gen.closed {
+		c.gen.mu.Unlock()
+		return nil, ErrNotGenerated
+	}
+	return c.gen, nil
 }
 
 // Generate returns an empty chain that Extend and Fork let grow: the same
@@ -58,13 +72,13 @@ func (c *Chain) Wallet() [][]byte {
 // as soon as it is made. It returns ErrNotGenerated if the chain has no
 // generator.
 func (c *Chain) Extend(n int) error {
-	if c.gen == nil {
-		return ErrNotGenerated
+	gen, err := c.grower()
+	if err != nil {
+		return err
 	}
-	c.gen.mu.Lock()
-	defer c.gen.mu.Unlock()
+	defer gen.mu.Unlock()
 	for range n {
-		b, err := c.gen.forge.Next()
+		b, err := gen.forge.Next()
 		if err != nil {
 			return fmt.Errorf("extend %v: %w", c.Tip(), err)
 		}
@@ -78,12 +92,12 @@ func (c *Chain) Extend(n int) error {
 // ExtendAt makes one block in a given slot, or in the first possible one after
 // that; see forge.NextAt.
 func (c *Chain) ExtendAt(slot chain.Slot) error {
-	if c.gen == nil {
-		return ErrNotGenerated
+	gen, err := c.grower()
+	if err != nil {
+		return err
 	}
-	c.gen.mu.Lock()
-	defer c.gen.mu.Unlock()
-	b, err := c.gen.forge.NextAt(slot)
+	defer gen.mu.Unlock()
+	b, err := gen.forge.NextAt(slot)
 	if err != nil {
 		return fmt.Errorf("extend %v: %w", c.Tip(), err)
 	}
@@ -102,12 +116,12 @@ func (c *Chain) SlotAt(t time.Time) chain.Slot {
 // is at most the tip's height plus one. A boundary block that stands at the
 // height below the fork stays.
 func (c *Chain) Fork(depth, n int) error {
-	if c.gen == nil {
-		return ErrNotGenerated
+	gen, err := c.grower()
+	if err != nil {
+		return err
 	}
-	c.gen.mu.Lock()
-	defer c.gen.mu.Unlock()
-	f := c.gen.forge
+	defer gen.mu.Unlock()
+	f := gen.forge
 	to := f.Head().Height - chain.Height(depth)
 	if depth < 0 || to < chain.OriginHeight {
 		return fmt.Errorf("fork of depth %d at %v: %w", depth, f.Head(), forge.ErrTooDeep)

@@ -45,6 +45,11 @@ func (c *Chain) SettleInto(dir string) error {
 // chain can still be served, but no longer grow. Without SettleInto it does
 // nothing.
 func (c *Chain) Close() error {
+	if c.gen == nil {
+		return nil
+	}
+	c.gen.mu.Lock()
+	defer c.gen.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.settled == nil {
@@ -52,7 +57,7 @@ func (c *Chain) Close() error {
 	}
 	err := c.settleLocked(len(c.blocks))
 	err = errors.Join(err, c.settled.Close())
-	c.settled, c.gen = nil, nil
+	c.settled, c.gen.closed = nil, true
 	return err
 }
 

@@ -31,7 +31,7 @@ type draft struct {
 	scripts    []chain.Hash28 // of its witnesses
 	extra      []field        // further body fields, ready made
 	style      style
-	redeem     bool // Byron: an AVVM voucher is spent
+	revived    bool // it stood on another branch before
 
 	body, wits []byte
 	spent      []*Output // what it spent, sorted, without repeats
@@ -83,6 +83,9 @@ func (m *maker) apply(d *draft) {
 		o.Ref = chain.TxIn{ID: d.id, Index: first + uint32(i)}
 		o.Height, o.Slot, o.TxIndex, o.Era = m.n.Height, m.n.Point.Slot, uint32(d.index), m.n.Era
 		m.create(o)
+		if d.revived {
+			m.f.again[o.Ref] = o
+		}
 		d.created = append(d.created, o)
 	}
 	m.txs = append(m.txs, d)

@@ -28,7 +28,9 @@ type Forge struct {
 	head    *node
 	path    []*node // the blocks of the head's branch, the head last
 	live    live
-	wallet  [][]byte // addresses that outputs go to again and again
+	orphans []*draft               // transactions of the blocks undone last, oldest first
+	again   map[chain.TxIn]*Output // outputs that orphans made again on the new branch
+	wallet  [][]byte               // addresses that outputs go to again and again
 	assets  []assetKind
 	deep    bool // the deeply nested datum was made
 	scratch []byte
@@ -78,7 +80,9 @@ func (f *Forge) SlotAt(t time.Time) chain.Slot {
 func (f *Forge) ByronEpochSlots() uint64 { return f.cal.byronSlots }
 
 // Rewind takes the head n blocks back; boundary blocks count. The next block
-// begins another branch. It returns ErrTooDeep, and moves nothing, beyond
+// begins another branch, on which many of the transactions undone come again,
+// as they do on a real fork, and whose first block now and then stands in the
+// very slot of the one it replaces. It returns ErrTooDeep, and moves nothing, beyond
 // origin or what a lean forge remembers.
 func (f *Forge) Rewind(n int) error {
 	to := f.head
@@ -88,7 +92,11 @@ func (f *Forge) Rewind(n int) error {
 		}
 		to = to.parent
 	}
+	if n > 0 {
+		f.orphans, f.again = nil, map[chain.TxIn]*Output{}
+	}
 	for f.head != to {
+		f.orphans = append(slices.Clone(f.head.drafts), f.orphans...)
 		f.live.undo(f.head.undo)
 		f.head = f.head.parent
 		f.path = f.path[:len(f.path)-1]
@@ -126,9 +134,7 @@ func (f *Forge) NextAt(slot chain.Slot) (Block, error) {
 		}
 	default:
 		m.boundaryOfEras()
-		if err := m.transactions(); err != nil {
-			return Block{}, err
-		}
+		m.transactions()
 		switch n.Era {
 		case chain.Byron:
 			raw = m.byronBlock()

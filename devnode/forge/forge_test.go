@@ -94,6 +94,7 @@ func branch(t testing.TB, f *Forge, depth int) []Block {
 	if f.head != head {
 		t.Fatal("not back at the head")
 	}
+	f.orphans = nil // nothing was left behind
 	return side
 }
 
@@ -478,6 +479,61 @@ func TestSpan(t *testing.T) {
 		got := time.Duration(f.Head().Point.Slot) * time.Second
 		if got < span*7/10 || got > span*14/10 {
 			t.Errorf("%+v: %d blocks last %v, announced as %v", o, n, got, span)
+		}
+	}
+}
+
+// On a new branch most of the old one's transactions come again, with the
+// same ids and outputs, in other blocks; and some of its blocks stand in a slot
+// of the old one's.
+func TestBranchesShareTransactions(t *testing.T) {
+	for _, o := range []Options{{Seed: 2, EpochBlocks: 50}, {Seed: 2, Shape: MainnetLike, Lean: true}} {
+		f := newForge(t, o)
+		grow(t, f, 120)
+		again, lost, moved, slots := 0, 0, 0, 0
+		for i := range 60 {
+			depth := 1 + i%6
+			old := map[chain.TxID]*node{}
+			at := map[chain.Slot]bool{}
+			for n := range depth {
+				b := f.path[len(f.path)-1-n]
+				at[b.Point.Slot] = true
+				for _, tx := range b.Txs {
+					old[tx.ID] = b
+				}
+			}
+			if err := f.Rewind(depth); err != nil {
+				t.Fatal(err)
+			}
+			for range depth + 2 {
+				b := grow(t, f, 1)[0]
+				if at[b.Point.Slot] {
+					slots++
+				}
+				for _, tx := range f.head.Txs {
+					was := old[tx.ID]
+					if was == nil {
+						continue
+					}
+					delete(old, tx.ID)
+					again++
+					if was.Height != f.head.Height {
+						moved++
+					}
+					for _, out := range tx.Created {
+						if out.Height != b.Height || out.Slot != b.Point.Slot {
+							t.Fatalf("%v is said to be made at height %d, and is at %d", out.Ref, out.Height, b.Height)
+						}
+					}
+				}
+			}
+			lost += len(old)
+			check(t, f)
+		}
+		t.Logf("%v: %d transactions came again, %d of them at another height, %d did not; %d blocks in a slot of the old branch",
+			o.Shape, again, moved, lost, slots)
+		if again < 100 || moved < 20 || lost < 20 || slots < 10 {
+			t.Error("too few")
 		}
 	}
 }

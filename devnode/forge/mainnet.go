@@ -24,17 +24,19 @@ var ages = []struct {
 }{{10, 0.49}, {100, 0.76}, {1000, 0.87}, {10000, 0.97}}
 
 // mainnetTransactions fills a block like those of mainnet.
-func (m *maker) mainnetTransactions() error {
+func (m *maker) mainnetTransactions() {
 	g := m.g
 	count := g.between(mainnetTxs-11, mainnetTxs+11)
 	for range count {
-		d := m.mainnetTx()
+		d := m.orphan()
 		if d == nil {
-			return nil
+			d = m.mainnetTx()
+		}
+		if d == nil {
+			return
 		}
 		m.apply(d)
 	}
-	return nil
 }
 
 // byAge picks a live output so that ages come out as in the table; nil if

@@ -62,7 +62,9 @@ type node struct {
 	acc      sum128
 	avvm     []*Output // unredeemed so far, while that matters
 	undo     []change
-	lean     bool // contents forgotten
+	drafts   []*draft
+	firstAt  chain.Slot // slot of the first block that was put on it
+	lean     bool       // contents forgotten
 }
 
 // Oracle knows every block of the tree that a forge made. It is safe for
@@ -266,7 +268,7 @@ func (o *Oracle) forget(n *node) {
 			panic(err) // the set was kept where this is always possible
 		}
 	}
-	n.lean, n.undo, n.Txs, n.Removed = true, nil, nil, nil
+	n.lean, n.undo, n.Txs, n.Removed, n.drafts = true, nil, nil, nil, nil
 }
 
 // depth orders the blocks of one branch: twice the height, plus one for a

@@ -36,6 +36,9 @@ func (m *maker) place() {
 	if p.Boundary && m.g.chance(0.5) {
 		slot = p.Point.Slot // a main block may share the slot of its epoch's boundary block
 	}
+	if p.children > 1 && m.g.chance(0.3) {
+		slot = p.firstAt
+	}
 	if m.at > 0 {
 		slot = max(m.at, p.Point.Slot+1)
 	}
@@ -98,6 +101,10 @@ func (m *maker) create(o *Output) {
 
 // settle finishes the node.
 func (m *maker) settle() {
+	m.n.drafts = m.txs
+	if p := m.n.parent; p.children == 1 {
+		p.firstAt = m.n.Point.Slot
+	}
 	for _, d := range m.txs {
 		m.n.Txs = append(m.n.Txs, d.effects())
 	}

@@ -9,8 +9,9 @@ import (
 )
 
 // rnd is the source of every choice. Each block has its own, made from the
-// seed, the parent's hash and how many blocks were put on that parent before:
-// so a block depends on its branch, not on when it was made.
+// seed, the parent's hash and how many blocks were put on that parent before.
+// A block on a branch that was never left depends on nothing else; one on a new
+// branch also on the transactions that the old one had.
 type rnd struct{ *rand.Rand }
 
 func newRnd(seed uint64, parent chain.Hash, nth uint64) *rnd {

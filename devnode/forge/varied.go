@@ -41,9 +41,10 @@ func (f *Forge) makeWallet(g *rnd) {
 }
 
 // transactions fills the block.
-func (m *maker) transactions() error {
+func (m *maker) transactions() {
 	if m.f.opts.Shape == MainnetLike {
-		return m.mainnetTransactions()
+		m.mainnetTransactions()
+		return
 	}
 	g := m.g
 	count := 0
@@ -55,32 +56,31 @@ func (m *maker) transactions() error {
 		count = g.between(20, 45)
 	}
 	for range count {
-		d, err := m.variedTx()
-		if err != nil {
-			return err
+		d := m.orphan()
+		if d == nil {
+			d = m.variedTx()
 		}
 		if d == nil {
 			break
 		}
 		m.apply(d)
 	}
-	return nil
 }
 
 // variedTx makes one transaction, or none if the live set is too poor.
-func (m *maker) variedTx() (*draft, error) {
+func (m *maker) variedTx() *draft {
 	g, era := m.g, m.n.Era
 	d := &draft{style: m.style()}
 	var p purse
 	m.pickInputs(d, &p, g.between(1, 4))
 	if p.coin < 3*ada {
-		return nil, nil
+		return nil
 	}
 	if era == chain.Byron {
 		d.fee = uint64(g.between(160_000, 200_000))
 		m.shareOut(d, p, m.outputCount())
 		m.encodeByronTx(d)
-		return d, nil
+		return d
 	}
 	d.fee = uint64(g.between(160_000, 400_000))
 	if era == chain.Shelley || g.chance(0.5) {
@@ -106,7 +106,7 @@ func (m *maker) variedTx() (*draft, error) {
 	m.shareOut(d, p, m.outputCount())
 	m.encodeBody(d)
 	m.encodeWitnesses(d, scripts)
-	return d, nil
+	return d
 }
 
 func (m *maker) style() style {
