@@ -3,11 +3,10 @@ package devnode_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
+	"sync"
 	"testing"
-	"time"
 
 	ouroboros "github.com/blinklabs-io/gouroboros"
 	"github.com/blinklabs-io/gouroboros/protocol/chainsync"
@@ -15,101 +14,70 @@ import (
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode"
+	"github.com/ourotail/ourotail/devnode/devtest"
 	"github.com/ourotail/ourotail/devnode/forge"
 	"github.com/ourotail/ourotail/devnode/immutable"
 )
 
-// shared returns the path of a file of the folder of shared test data beside
-// the repository, and skips the test where it is absent.
-func shared(t testing.TB, elem ...string) string {
-	t.Helper()
-	root := os.Getenv("OUROTAIL_SHARED")
-	for dir, _ := os.Getwd(); root == "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			root = filepath.Join(filepath.Dir(dir), "shared")
-		}
-	}
-	p := filepath.Join(append([]string{root}, elem...)...)
-	if _, err := os.Stat(p); err != nil {
-		t.Skipf("shared test data is not here (OUROTAIL_SHARED names it): %v", err)
-	}
-	return p
-}
-
-// startServer runs a server until the test ends.
-func startServer(t testing.TB, cfg devnode.Config) *devnode.Server {
-	t.Helper()
-	if cfg.Socket == "" {
-		cfg.Socket = filepath.Join(t.TempDir(), "s")
-	}
-	srv, err := devnode.NewServer(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- srv.Run(t.Context()) }()
-	select {
-	case <-srv.Ready():
-	case err := <-done:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Stat(cfg.Socket); err == nil {
-			t.Error("the socket is still there after the server ended")
-		}
-	})
-	return srv
-}
-
-// recorder is what a client saw.
+// recorder is a chain as the gouroboros client's callbacks tell it.
 type recorder struct {
+	mu     sync.Mutex
 	blocks []recorded
-	backs  []chain.Point
-	tip    chan struct{} // closed when the last block is the wanted one
-	want   chain.Point
+	backs  int
+	err    error
 }
 
 type recorded struct {
-	tag  uint
-	raw  []byte
-	slot uint64
-	hash []byte
+	raw   []byte
+	point chain.Point
+}
+
+func (r *recorder) forward(_ chainsync.CallbackContext, tag uint, raw []byte, _ chainsync.Tip) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	block := append([]byte{0x82, byte(tag)}, raw...)
+	h, err := immutable.ReadHeader(block, 4320)
+	if err != nil {
+		r.err = err
+		return err
+	}
+	if n := len(r.blocks); n > 0 && h.Parent != r.blocks[n-1].point.Hash {
+		r.err = fmt.Errorf("%v does not follow %v", h.Point, r.blocks[n-1].point)
+	}
+	r.blocks = append(r.blocks, recorded{block, h.Point})
+	return nil
+}
+
+func (r *recorder) backward(_ chainsync.CallbackContext, p ocommon.Point, _ chainsync.Tip) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.backs++
+	for n := len(r.blocks); n > 0 && !bytes.Equal(r.blocks[n-1].point.Hash[:], p.Hash); n-- {
+		r.blocks = r.blocks[:n-1]
+	}
+	return nil
+}
+
+// tip is the last block's hash.
+func (r *recorder) tip(t testing.TB) chain.Hash {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if len(r.blocks) == 0 {
+		return chain.Hash{}
+	}
+	return r.blocks[len(r.blocks)-1].point.Hash
 }
 
 // gouroborosFollow follows the chain from origin with the gouroboros client
-// until it has seen want.
-func gouroborosFollow(t testing.TB, socket string, magic uint32, rec *recorder, onBlock func()) {
+// until it is at the tip and the chain has stopped moving.
+func gouroborosFollow(t testing.TB, c *devnode.Chain, socket string, magic uint32, moving <-chan struct{}) *recorder {
 	t.Helper()
-	rec.tip = make(chan struct{})
-	seen := false
-	cfg := chainsync.NewConfig(
-		chainsync.WithRollForwardRawFunc(func(_ chainsync.CallbackContext, tag uint, raw []byte, _ chainsync.Tip) error {
-			rec.blocks = append(rec.blocks, recorded{tag: tag, raw: bytes.Clone(raw)})
-			if onBlock != nil {
-				onBlock()
-			}
-			h, err := immutable.ReadHeader(append([]byte{0x82, byte(tag)}, raw...), 4320)
-			if err != nil {
-				return err
-			}
-			if h.Point.Hash == rec.want.Hash && !seen {
-				seen = true
-				close(rec.tip)
-			}
-			return nil
-		}),
-		chainsync.WithRollBackwardFunc(func(_ chainsync.CallbackContext, p ocommon.Point, _ chainsync.Tip) error {
-			var at chain.Point
-			copy(at.Hash[:], p.Hash)
-			at.Slot = chain.Slot(p.Slot)
-			rec.backs = append(rec.backs, at)
-			return nil
-		}),
-		chainsync.WithPipelineLimit(100),
-	)
+	rec := &recorder{}
+	cfg := chainsync.NewConfig(chainsync.WithRollForwardRawFunc(rec.forward),
+		chainsync.WithRollBackwardFunc(rec.backward), chainsync.WithPipelineLimit(100))
 	conn, err := ouroboros.New(ouroboros.WithNetworkMagic(magic), ouroboros.WithChainSyncConfig(cfg),
 		ouroboros.WithNodeToNode(false), ouroboros.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
@@ -122,29 +90,28 @@ func gouroborosFollow(t testing.TB, socket string, magic uint32, rec *recorder, 
 	if err := conn.ChainSync().Client.Sync([]ocommon.Point{ocommon.NewPointOrigin()}); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-rec.tip:
-	case err := <-conn.ErrorChan():
-		t.Fatalf("after %d blocks: %v", len(rec.blocks), err)
-	case <-time.After(2 * time.Minute):
-		t.Fatalf("not at the tip after %d blocks", len(rec.blocks))
+	<-moving
+	devtest.Eventually(t, "gouroboros is at the tip", func() bool {
+		select {
+		case err := <-conn.ErrorChan():
+			t.Fatalf("after %d blocks: %v", len(rec.blocks), err)
+		default:
+		}
+		return rec.tip(t) == c.Tip().Point.Hash
+	})
+	if len(rec.blocks) != c.Len() {
+		t.Errorf("the client has %d blocks, the chain %d", len(rec.blocks), c.Len())
 	}
+	return rec
 }
 
 func TestGouroborosFollowsImmutable(t *testing.T) {
-	c, err := devnode.OpenImmutable(shared(t, "preview", "immutable"), immutable.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := startServer(t, devnode.Config{Magic: 2, Chain: c})
-	rec := &recorder{want: c.Tip().Point}
-	start := time.Now()
-	gouroborosFollow(t, srv.Socket(), 2, rec, nil)
-	t.Logf("%d blocks in %v", len(rec.blocks), time.Since(start))
-	if len(rec.blocks) != c.Len() || c.Len() != 40357 {
-		t.Errorf("%d blocks seen, the chain has %d", len(rec.blocks), c.Len())
-	}
-	if c.Tip().Height != 40356 {
+	c := devtest.Preview(t, -1)
+	srv := devtest.Start(t, devnode.Config{Magic: 2, Chain: c})
+	still := make(chan struct{})
+	close(still)
+	rec := gouroborosFollow(t, c, srv.Socket(), 2, still)
+	if c.Len() != 40357 || c.Tip().Height != 40356 {
 		t.Errorf("tip %v", c.Tip())
 	}
 	for i := 0; i < len(rec.blocks); i += 997 {
@@ -152,35 +119,25 @@ func TestGouroborosFollowsImmutable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := append([]byte{0x82, byte(rec.blocks[i].tag)}, rec.blocks[i].raw...); !bytes.Equal(got, raw) {
+		if !bytes.Equal(rec.blocks[i].raw, raw) {
 			t.Fatalf("block %d differs", i)
 		}
 	}
 }
 
+// The chain grows and forks while the client follows.
 func TestGouroborosFollowsForks(t *testing.T) {
-	c, err := devnode.Generate(forge.Options{Seed: 7, EpochBlocks: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Extend(50); err != nil {
-		t.Fatal(err)
-	}
-	srv := startServer(t, devnode.Config{Magic: forge.DefaultMagic, Chain: c})
-	errs := make(chan error, 1)
+	c := devtest.Varied(t, 7, 50)
+	srv := devtest.Start(t, devnode.Config{Chain: c})
+	moving := make(chan struct{})
 	go func() {
-		var err error
-		for i := range 40 {
-			err = errors.Join(err, c.Extend(3), c.Fork(1+i, 2+i))
+		defer close(moving)
+		for i := range 60 {
+			if err := errors.Join(c.Extend(3), c.Fork(1+i%40, 3+i%40)); err != nil {
+				t.Error(err)
+			}
 		}
-		errs <- err
 	}()
-	if err := <-errs; err != nil {
-		t.Fatal(err)
-	}
-	rec := &recorder{want: c.Tip().Point}
-	gouroborosFollow(t, srv.Socket(), forge.DefaultMagic, rec, nil)
-	if len(rec.blocks) != c.Len() {
-		t.Errorf("%d blocks seen, the chain has %d", len(rec.blocks), c.Len())
-	}
+	rec := gouroborosFollow(t, c, srv.Socket(), forge.DefaultMagic, moving)
+	t.Logf("%d blocks, %d roll backwards", len(rec.blocks), rec.backs)
 }

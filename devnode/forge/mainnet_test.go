@@ -65,9 +65,9 @@ func TestMainnetLike(t *testing.T) {
 	// In a chain this short the older spends fall on what there is.
 	near("spent within 10 blocks", within(10), 0.49, 0.02)
 	near("spent within 100 blocks", within(100), 0.78, 0.04)
-	if n > 100_000/10 {
+	if n >= 10_000 {
 		near("spent within 1,000 blocks", within(1000), 0.87, 0.02)
-		near("spent within 10,000 blocks", within(10000), 0.97, 0.02)
+		near("spent within 10,000 blocks", within(10000), 0.985, 0.02)
 	}
 	t.Logf("%d live outputs, %v", len(f.live.all), time.Since(start))
 }
