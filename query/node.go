@@ -149,6 +149,9 @@ func appendFactor[T, K any](dst []byte, n node[T, K]) []byte {
 		if len(n.arms) == 1 {
 			return appendFactor(dst, n.arms[0])
 		}
+		if len(n.arms) == 0 {
+			return n.appendText(dst)
+		}
 	default:
 		return n.appendText(dst)
 	}

@@ -47,22 +47,22 @@ func utxoLeaf(p *utxoParser, t token) (utxoNode, error) {
 
 func utxoPattern(p *utxoParser, t token) (UTxO, error) {
 	s := t.text
-	switch lower := strings.ToLower(s); {
+	switch {
 	case s == "*":
 		return Everything(), nil
 	case s == "*/*":
 		return Shelley(), nil
-	case lower == "datum":
+	case t.is("datum"):
 		return HasDatum(), nil
-	case strings.HasPrefix(lower, "datum:"):
+	case t.begins("datum:"):
 		h, err := chain.ParseHash(s[len("datum:"):])
 		if err != nil {
 			return UTxO{}, p.fail(t.from(len("datum:")), err, "%v", err)
 		}
 		return DatumHash(h), nil
-	case strings.HasPrefix(lower, "lovelace"):
+	case t.begins("lovelace"):
 		return lovelacePattern(p, t)
-	case strings.HasPrefix(lower, "address:"):
+	case t.begins("address:"):
 		b, err := address.Parse(s[len("address:"):])
 		if err != nil && s != "address:" {
 			return UTxO{}, p.fail(t.from(len("address:")), err, "%v", err)
@@ -100,6 +100,12 @@ func utxoPattern(p *utxoParser, t token) (UTxO, error) {
 
 // from returns the rest of the token from its i-th byte on.
 func (t token) from(i int) token { return token{text: t.text[i:], start: t.start + i, end: t.end} }
+
+// begins tells whether the token begins with a word of ASCII letters, in any
+// case.
+func (t token) begins(word string) bool {
+	return len(t.text) >= len(word) && strings.EqualFold(t.text[:len(word)], word)
+}
 
 // upTo returns the token's first i bytes.
 func (t token) upTo(i int) token { return token{text: t.text[:i], start: t.start, end: t.start + i} }

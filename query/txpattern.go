@@ -52,14 +52,15 @@ func txPattern(p *txParser, t token) (txNode, error) {
 	if hasWord {
 		value = t.from(len(word) + 1)
 	}
-	switch word = strings.ToLower(word); {
+	is := func(w string) bool { return hasWord && strings.EqualFold(word, w) }
+	switch {
 	case t.text == "*":
 		return EveryTx().node(), nil
 	case strings.HasPrefix(t.text, "{"):
 		return labelPattern(p, t, strings.TrimSuffix(t.text[1:], "}"), strings.HasSuffix(t.text, "}"))
-	case hasWord && word == "label":
+	case is("label"):
 		return labelPattern(p, value, value.text, true)
-	case hasWord && word == "mints":
+	case is("mints"):
 		policy, name, any, err := parseAsset(p.fail, value)
 		if err != nil {
 			return nil, err
@@ -68,13 +69,13 @@ func txPattern(p *txParser, t token) (txNode, error) {
 			return MintsPolicy(policy).n, nil
 		}
 		return MintsAsset(policy, name).n, nil
-	case hasWord && word == "spends":
+	case is("spends"):
 		r, err := parseRef(p.fail, value)
 		if err != nil {
 			return nil, err
 		}
 		return Spends(r).n, nil
-	case hasWord && word == "script":
+	case is("script"):
 		m, err := address.ParseCredential(value.text)
 		if err != nil {
 			return nil, p.fail(value, err, "a script's hash: %v", err)
@@ -83,7 +84,7 @@ func txPattern(p *txParser, t token) (txNode, error) {
 			return nil, p.fail(value, nil, "a key, not a script")
 		}
 		return InvolvesScript(m.Hash).n, nil
-	case hasWord && word != "involves":
+	case hasWord && !is("involves"):
 		return nil, p.fail(t.upTo(len(word)), nil, "want one of involves, mints, spends, script, label before the colon")
 	case strings.ContainsRune(t.text, '.'):
 		return nil, p.fail(t, nil, "want mints: before an asset")
@@ -123,7 +124,7 @@ func ParseBlock(text string) (Block, error) {
 	}
 	const word = "slots:"
 	i := strings.Index(t.text, "..")
-	if !strings.HasPrefix(strings.ToLower(t.text), word) || i < len(word) {
+	if !t.begins(word) || i < len(word) {
 		return fail(t, nil, "want *, slots:FROM..TO or slots:FROM..")
 	}
 	from, err := strconv.ParseUint(t.text[len(word):i], 10, 64)
