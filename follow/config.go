@@ -101,10 +101,10 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Batches hold at most this much by default. More saves little: at 1,000
-// blocks a commit's fixed cost is spread thin.
+// Batches hold at most this much by default. Each commit is synced to disk: with
+// small blocks the number bounds how often, with large ones the bytes do.
 const (
-	DefaultMaxBlocks = 1000
+	DefaultMaxBlocks = 4000
 	DefaultMaxBytes  = 4 << 20
 	// watchedMaxBlocks bounds batches while somebody is subscribed: a whole batch
 	// is buffered in mailboxes before anybody can read it.
