@@ -1,5 +1,7 @@
 package devnode
 
+import "github.com/ourotail/ourotail/chain"
+
 // Behaviour is how a server misbehaves. The zero value is a good node.
 type Behaviour struct {
 	// MuteHandshake accepts connections and never answers a proposal.
@@ -16,6 +18,10 @@ type Behaviour struct {
 	// concurrent use, and it must not call Stop or Disconnect, which wait for
 	// those goroutines: set Reply.Close instead.
 	OnReply Fault
+	// OnUTxO sees, for each output that a state query asks for, what will be
+	// answered, nil if it is not unspent, and returns what is answered instead.
+	// The same rules hold as for OnReply.
+	OnUTxO func(at chain.At, ref chain.TxIn, out []byte) []byte
 }
 
 // Behave replaces the behaviour, for open connections too.

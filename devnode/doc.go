@@ -3,8 +3,14 @@
 // that package forge generates, lets that chain grow and fork, and misbehaves
 // on request, down to the bytes of a segment.
 //
+// It also answers local state queries, as far as ourotail and its users need
+// them: the point, height and era of a ledger state, the system start, and
+// unspent outputs by reference. Outputs come from the ledger of a generated
+// chain; the blocks of a folder have none behind them, and a client that asks
+// for their outputs is dropped.
+//
 // A Chain is what is served; a Server serves it; Serve does both until its
 // context ends. The protocol facts are those of ouroboros-network's
-// network-spec (mux, handshake, chain-sync) and of ouroboros-consensus'
-// chain-sync server.
+// network-spec (mux, handshake, chain-sync, local-state-query) and of
+// ouroboros-consensus' servers.
 package devnode

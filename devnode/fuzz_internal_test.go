@@ -89,3 +89,31 @@ func FuzzWithParent(f *testing.F) {
 		}
 	})
 }
+
+// Whatever is asked, the query is read or refused, and so are its references.
+func FuzzStateQuery(f *testing.F) {
+	f.Add([]byte{0x81, 3})
+	f.Add([]byte{0x82, 0, 0x82, 2, 0x81, 1})
+	f.Add(append(append([]byte{0x82, 0, 0x82, 0, 0x82, 6, 0x82, 15, 0xd9, 1, 2, 0x9f, 0x82, 0x58, 32}, make([]byte, 32)...), 0, 0xff))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		path, rest, err := queryPath(b)
+		if err != nil {
+			if !errors.Is(err, ErrProtocol) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if len(path) == 0 || len(path) > 4 {
+			t.Fatalf("path %v", path)
+		}
+		for _, era := range []chain.Era{chain.Babbage, chain.Conway} {
+			refs, err := parseTxIns(rest, era)
+			if err != nil && !errors.Is(err, ErrProtocol) {
+				t.Fatal(err)
+			}
+			if len(refs)*34 > len(rest) {
+				t.Errorf("%d references out of %d bytes", len(refs), len(rest))
+			}
+		}
+	})
+}

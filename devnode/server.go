@@ -231,14 +231,20 @@ func (s *Server) serve(c *conn) {
 		close(c.gone)
 	}()
 	streams := map[uint16]*stream{
-		ProtocolHandshake: newStream(c.done),
-		ProtocolChainSync: newStream(c.done),
+		ProtocolHandshake:  newStream(c.done),
+		ProtocolChainSync:  newStream(c.done),
+		ProtocolStateQuery: newStream(c.done),
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { c.close(c.readLoop(streams)) })
 	version, err := c.handshake(streams[ProtocolHandshake])
 	if err == nil {
 		s.log.Debug("client connected", "client", c.id, "version", version)
+		wg.Go(func() {
+			if err := (&stateQuery{c: c, in: streams[ProtocolStateQuery]}).run(); err != nil {
+				c.close(err)
+			}
+		})
 		err = (&chainSync{c: c, in: streams[ProtocolChainSync]}).run()
 		if err == nil { // the client is done with chain-sync and may close when it likes
 			<-c.done
@@ -248,7 +254,7 @@ func (s *Server) serve(c *conn) {
 	c.close(err)
 	wg.Wait()
 	switch {
-	case errors.Is(c.cause, ErrProtocol):
+	case errors.Is(c.cause, ErrProtocol), errors.Is(c.cause, ErrNoAnswer), errors.Is(c.cause, ErrNoLedger):
 		s.log.Warn("client dropped", "client", c.id, "error", c.cause)
 	case errors.Is(c.cause, io.EOF), errors.Is(c.cause, errScripted), errors.Is(c.cause, errRefused):
 		s.log.Debug("client gone", "client", c.id, "cause", c.cause)

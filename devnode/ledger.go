@@ -1,0 +1,134 @@
+package devnode
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ourotail/ourotail/chain"
+)
+
+// ErrNoLedger is wrapped when a question needs a ledger and the chain has none:
+// only generated chains have.
+var ErrNoLedger = errors.New("this chain has no ledger behind it")
+
+// defaultK is the security parameter of a chain that does not say one.
+const defaultK = 2160
+
+// target is what a client wants to look at: a point, or one of the tips.
+type target struct {
+	kind  targetKind
+	point chain.Point
+}
+
+type targetKind uint8
+
+const (
+	targetPoint targetKind = iota
+	targetVolatileTip
+	targetImmutableTip
+)
+
+// Why a point cannot be looked at (local-state-query CDDL).
+type acquireFailure uint8
+
+const (
+	pointTooOld     acquireFailure = 0
+	pointNotOnChain acquireFailure = 1
+)
+
+// ledgerState is a ledger at a block, whatever becomes of the chain.
+type ledgerState struct {
+	at    chain.At
+	era   chain.Era
+	chain *Chain
+}
+
+// acquire finds the ledger state that a client wants. A node keeps the states
+// after the last k blocks and after the one below them, its immutable tip: a
+// point in a slot before that is too old, any other that is not among them is
+// not on the chain (consensus: LedgerDB, getReadOnlyForker).
+func (c *Chain) acquire(t target) (s *ledgerState, why acquireFailure, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := defaultK
+	if c.gen != nil {
+		k = c.gen.forge.Options().K
+	}
+	n := c.lenLocked()
+	oldest := max(n-1-k, -1)
+	i, ok := n-1, true
+	switch t.kind {
+	case targetImmutableTip:
+		i = oldest
+	case targetPoint:
+		if i, ok = c.findLocked(t.point); !ok || i < oldest {
+			if oldest >= 0 && (t.point.IsOrigin() || t.point.Slot < c.atLocked(oldest).Point.Slot) {
+				return nil, pointTooOld, nil
+			}
+			return nil, pointNotOnChain, nil
+		}
+	}
+	s = &ledgerState{at: c.atLocked(i), chain: c}
+	s.era, err = c.eraLocked(i)
+	return s, 0, err
+}
+
+// eraLocked is the era of the ledger after the i-th block.
+func (c *Chain) eraLocked(i int) (chain.Era, error) {
+	var raw []byte
+	switch {
+	case i < 0 && c.gen != nil:
+		return c.gen.forge.Options().Eras[0].Era, nil
+	case i < 0:
+		return chain.Byron, nil
+	case i >= c.baseLen:
+		raw = c.blocks[i-c.baseLen].Raw
+	default:
+		cur := c.base.Cursor()
+		defer cur.Close()
+		b, err := cur.Block(i)
+		if err != nil {
+			return 0, err
+		}
+		raw = b
+	}
+	if len(raw) < 2 {
+		return 0, fmt.Errorf("block %v has %d bytes", c.atLocked(i), len(raw))
+	}
+	return max(chain.Era(raw[1]), chain.Byron), nil // a boundary block's tag is 0
+}
+
+// outputs returns those of the references that are unspent, as the ledger of
+// the state's era writes them.
+func (s *ledgerState) outputs(refs []chain.TxIn) (map[chain.TxIn][]byte, error) {
+	if s.chain.gen == nil {
+		return nil, ErrNoLedger
+	}
+	found, err := s.chain.Oracle().Outputs(s.at.Point.Hash, refs)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[chain.TxIn][]byte, len(found))
+	for ref, o := range found {
+		if out[ref], err = o.LedgerCBOR(s.era); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// systemStart is the time of slot 0.
+func (s *ledgerState) systemStart() (time.Time, error) {
+	if s.chain.gen == nil {
+		return time.Time{}, ErrNoLedger
+	}
+	return s.chain.gen.forge.Options().SystemStart, nil
+}
+
+// eras are the eras of a Cardano ledger under the numbers and names that a
+// node's state queries use (consensus: CardanoEras).
+var eraNames = []string{"Byron", "Shelley", "Allegra", "Mary", "Alonzo", "Babbage", "Conway", "Dijkstra"}
+
+// eraIndex is an era's number in state queries: one less than a block's tag.
+func eraIndex(e chain.Era) uint64 { return uint64(e - chain.Byron) }
