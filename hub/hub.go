@@ -86,6 +86,7 @@ type Hub struct {
 	blockEvents []chain.BlockEvent
 
 	out   []mail   // to be flushed when the mutex is released
+	spare []mail   // room for the next out
 	later []func() // to be called then
 }
 
@@ -271,16 +272,26 @@ func (h *Hub) unlock() func() {
 		return nothing
 	}
 	out, later := h.out, h.later
-	h.out, h.later = nil, nil
+	h.out, h.later = h.spare, nil
+	h.spare = nil
 	h.mu.Unlock()
 	return func() {
-		for _, f := range out {
-			f.Flush()
+		for _, m := range out {
+			m.Flush()
 		}
 		for _, f := range later {
 			f()
 		}
-		later = nil // flushing is idempotent
+		if out == nil {
+			return // flushing again does nothing
+		}
+		clear(out)
+		h.mu.Lock()
+		if cap(out) > cap(h.spare) {
+			h.spare = out[:0]
+		}
+		h.mu.Unlock()
+		out, later = nil, nil
 	}
 }
 
