@@ -39,7 +39,7 @@ type Capabilities struct {
 	// be skipped. A complete provider hands over every block whole.
 	Partial bool
 	// Indexed are the source kinds by which existing outputs are found without a
-	// scan.
+	// scan; of a partial provider those it can probe.
 	Indexed query.Kinds
 	// Scan tells that a seed which no index answers can be read by looking at
 	// every output.
@@ -92,7 +92,8 @@ func (c *Capabilities) depth(o *Options) chain.Height {
 // Support decides how a subscription would be served. Subscribing is refused
 // exactly where it says so; only what depends on the moment (a depth beyond
 // the blocks at hand, a start out of reach) is refused besides. The keys are
-// those of an output query; nil for other kinds.
+// those of an output query, or the sources of a transaction query's keys, where
+// SourceAll stands for what has none; nil for other kinds.
 func (c *Capabilities) Support(kind Kind, keys []chain.Source, o Options) Support {
 	if !c.Kinds[kind] {
 		return unsupported("this provider serves no %v subscriptions", kind)
@@ -114,6 +115,16 @@ func (c *Capabilities) Support(kind Kind, keys []chain.Source, o Options) Suppor
 	case o.Bound < Unbounded:
 		return unsupported("a bound of %d", o.Bound)
 	}
+	if c.Partial {
+		if kind == Blocks {
+			return unsupported("this provider does not see whole blocks")
+		}
+		for _, k := range keys {
+			if !c.Indexed.Has(k.Kind) {
+				return unsupported("this provider cannot examine blocks for what is asked for")
+			}
+		}
+	}
 	if kind == UTxOs && o.seeds() {
 		for _, k := range keys {
 			if c.Indexed.Has(k.Kind) {
@@ -131,9 +142,23 @@ func (c *Capabilities) Support(kind Kind, keys []chain.Source, o Options) Suppor
 	return Support{Level: Indexed}
 }
 
-// Support decides how an output query would be served; see
-// Capabilities.Support.
-func (h *Hub) Support(q query.UTxO, o Options) Support {
+// SupportUTxO decides how an output query would be served.
+func (c *Capabilities) SupportUTxO(q query.UTxO, o Options) Support {
 	keys, _ := q.Keys()
-	return h.cfg.Capabilities.Support(UTxOs, keys, o)
+	return c.Support(UTxOs, keys, o)
+}
+
+// SupportTx decides how a transaction query would be served.
+func (c *Capabilities) SupportTx(q query.Tx, o Options) Support {
+	keys, _ := q.Keys()
+	return c.Support(Txs, txSources(keys), o)
+}
+
+// txSources are the sources of a transaction query's keys.
+func txSources(keys []query.TxKey) []chain.Source {
+	out := make([]chain.Source, len(keys))
+	for i, k := range keys {
+		out[i], _ = k.Source()
+	}
+	return out
 }

@@ -200,13 +200,21 @@ func (h *Hub) Subscribers() int {
 
 func (h *Hub) subscribers() int { return h.count + len(h.statuses.table) }
 
-// Sources returns what a provider has to probe: the sources of all output
-// subscriptions. SourceAll among them means that something wants whole blocks.
+// Sources returns what a provider has to probe: the sources of all output and
+// transaction subscriptions. SourceAll among them means that somebody wants
+// whole blocks.
 func (h *Hub) Sources() map[chain.Source]struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := map[chain.Source]struct{}{}
-	h.index[UTxOs].sources(out)
+	h.index[UTxOs].sources(out, func(kind uint8, key string) chain.Source {
+		return chain.Source{Kind: chain.SourceKind(kind), Key: key}
+	})
+	h.index[Txs].sources(out, func(kind uint8, key string) chain.Source {
+		s, _ := query.TxKey{Kind: query.TxKeyKind(kind), Key: key}.Source()
+		return s
+	})
+	h.index[Blocks].sources(out, nil)
 	return out
 }
 

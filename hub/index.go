@@ -170,8 +170,9 @@ func (s *shard) free(i uint32) {
 	s.tags[i], s.heads[i] = 0, nil
 }
 
-// sources adds the sources under which anybody is found.
-func (x *index) sources(into map[chain.Source]struct{}) {
+// sources adds the sources under which anybody is found; source turns a key
+// into one.
+func (x *index) sources(into map[chain.Source]struct{}, source func(kind uint8, key string) chain.Source) {
 	if x.all.anyAlive() {
 		into[chain.Source{}] = struct{}{}
 	}
@@ -181,7 +182,7 @@ func (x *index) sources(into map[chain.Source]struct{}) {
 	for i := range x.shards {
 		for _, p := range x.shards[i].heads {
 			if p.anyAlive() {
-				into[chain.Source{Kind: chain.SourceKind(p.kind), Key: p.key}] = struct{}{}
+				into[source(p.kind, p.key)] = struct{}{}
 			}
 		}
 	}

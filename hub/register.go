@@ -37,10 +37,10 @@ func (h *Hub) SubscribeUTxO(q query.UTxO, o Options) (*UTxOSubscription, error) 
 
 // SubscribeTx registers a subscription for transactions.
 func (h *Hub) SubscribeTx(q query.Tx, o Options) (*TxSubscription, error) {
-	if sup := h.cfg.Capabilities.Support(Txs, nil, o); sup.Level == Unsupported {
+	keys, exact := q.Keys()
+	if sup := h.cfg.Capabilities.Support(Txs, txSources(keys), o); sup.Level == Unsupported {
 		return nil, fmt.Errorf("subscribing to transactions: %w: %s", ErrUnsupported, sup.Reason)
 	}
-	keys, exact := q.Keys()
 	s := &TxSubscription{q: q}
 	h.prepare(&s.sub, s, Txs, &o)
 	s.exact = exact

@@ -29,6 +29,20 @@ type TxKey struct {
 	Key  string
 }
 
+// Source returns the source by which a partial provider finds the transactions
+// of a key (contract 1.3); false if only whole blocks tell.
+func (k TxKey) Source() (s chain.Source, ok bool) {
+	switch k.Kind {
+	case TxAddress:
+		return chain.Source{Kind: chain.SourceAddress, Key: k.Key}, true
+	case TxMintsAsset:
+		return chain.Source{Kind: chain.SourceAsset, Key: k.Key}, true
+	case TxInput:
+		return chain.Source{Kind: chain.SourceInput, Key: k.Key}, true
+	}
+	return chain.Source{}, false
+}
+
 type txNode = node[chain.AppliedTx, TxKey]
 
 // Tx says which transactions are wanted (contract 4.3). The zero value wants
@@ -189,15 +203,8 @@ func (l txLeaf) match(t *chain.AppliedTx) bool {
 }
 
 func (l txLeaf) covered(c chain.Coverage) bool {
-	switch l.Kind {
-	case TxAddress:
-		return c.Has(chain.Source{Kind: chain.SourceAddress, Key: l.Key})
-	case TxMintsAsset:
-		return c.Has(chain.Source{Kind: chain.SourceAsset, Key: l.Key})
-	case TxInput:
-		return c.Has(chain.Source{Kind: chain.SourceInput, Key: l.Key})
-	}
-	return c.Complete
+	s, ok := TxKey(l).Source()
+	return c.Complete || ok && c.Has(s)
 }
 
 func (l txLeaf) keys(dst []TxKey) ([]TxKey, bool, bool) { return append(dst, TxKey(l)), true, true }
