@@ -16,7 +16,8 @@ import (
 )
 
 // Conn is a connection to a node on which a version has been agreed. Intersect
-// and Next are called by one goroutine at a time; Close by any, at any time.
+// and Next are called by one goroutine at a time; Acquire and Close by any, at
+// any time.
 type Conn struct {
 	cfg   Config
 	sock  net.Conn
@@ -45,6 +46,7 @@ type Conn struct {
 	queued   int               // bytes in queue; guarded by mu
 	slabs    []*slab           // that queue aliases, each held once; guarded by mu
 	spare    [][]chain.Message // empty queues to use again; guarded by mu
+	query    *stateQuery       // nil before the first; guarded by mu
 }
 
 // state is where the chain-sync protocol stands.
@@ -173,6 +175,10 @@ func (c *Conn) Next(ctx context.Context) (chain.Messages, error) {
 func (c *Conn) Close() error {
 	c.fail(c.problem("close", ErrClosed, nil, ""))
 	c.wait.Wait()
+	c.mu.Lock()
+	q := c.query // there will be no other: the connection is over
+	c.mu.Unlock()
+	q.stop()
 	return closeNode(c.node)
 }
 

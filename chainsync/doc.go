@@ -13,6 +13,9 @@
 //	socket -> reader (slab) -> segments -> chain-sync: messages -> queue -> Next
 //	                                    -> others:     inbox -> gouroboros' muxer
 //
+// Acquire asks the node for its ledger at a point: over gouroboros' protocol
+// machinery, with answers kept as bytes.
+//
 // # Who brakes
 //
 // The protocol is pull-based: the node sends one answer per request. Requests

@@ -30,7 +30,7 @@ var (
 // Error is what went wrong with a connection: what was attempted, on which
 // socket, why, and what a person can do about it.
 type Error struct {
-	Op    string // "connect", "handshake", "intersect", "follow"
+	Op    string // "connect", "handshake", "intersect", "follow", "query"
 	Path  string // of the socket
 	Kind  error  // one of the Err values of this package
 	Cause error  // or nil

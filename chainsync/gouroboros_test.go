@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	ouroboros "github.com/blinklabs-io/gouroboros"
+	"github.com/blinklabs-io/gouroboros/cbor"
 	gsync "github.com/blinklabs-io/gouroboros/protocol/chainsync"
 	pcommon "github.com/blinklabs-io/gouroboros/protocol/common"
 	"github.com/blinklabs-io/gouroboros/protocol/localstatequery"
@@ -58,8 +59,27 @@ func TestAgainstGouroboros(t *testing.T) {
 			)),
 			ouroboros.WithLocalStateQueryConfig(localstatequery.NewConfig(
 				localstatequery.WithAcquireFunc(func(localstatequery.CallbackContext, localstatequery.AcquireTarget, bool) error { return nil }),
-				localstatequery.WithQueryFunc(func(localstatequery.CallbackContext, localstatequery.QueryWrapper) (any, error) {
-					return []any{1, 77}, nil
+				localstatequery.WithQueryFunc(func(_ localstatequery.CallbackContext, q localstatequery.QueryWrapper) (any, error) {
+					block, ok := q.Query.(*localstatequery.BlockQuery)
+					if !ok {
+						return nil, errPeer
+					}
+					switch b := block.Query.(type) {
+					case *localstatequery.HardForkQuery:
+						return 6, nil
+					case *localstatequery.ShelleyQuery:
+						u, ok := b.Query.(*localstatequery.ShelleyUtxoByTxinQuery)
+						if !ok || b.Era != 6 {
+							return nil, errPeer
+						}
+						var list []byte
+						for _, in := range u.TxIns {
+							list = rawRef(list, chain.TxIn{ID: chain.Hash(in.TxId), Index: in.OutputIndex})
+							list = append(list, 0x82, 0x41, byte(in.OutputIndex), 7)
+						}
+						return cbor.RawMessage(append(append([]byte{0x81, 0xbf}, list...), 0xff)), nil
+					}
+					return nil, errPeer
 				}),
 				localstatequery.WithReleaseFunc(func(localstatequery.CallbackContext) error { return nil }),
 			)),
@@ -92,17 +112,24 @@ func TestAgainstGouroboros(t *testing.T) {
 		}
 		asked := make(chan error, 1)
 		go func() {
-			q := c.node.LocalStateQuery().Client
-			q.Start()
-			err := q.AcquireVolatileTip()
-			for range 50 {
-				if err == nil {
-					var n int64
-					if n, err = q.GetChainBlockNo(); n != 77 {
-						t.Errorf("block number %d", n)
+			err := func() error {
+				for round := range 50 {
+					st, err := c.Acquire(ctx, pointAt(7))
+					if err != nil {
+						return err
+					}
+					refs := []chain.TxIn{{ID: chain.Hash{1}, Index: 1}, {ID: chain.Hash{2}, Index: uint32(round)}}
+					got, err := st.UTxOByTxIn(ctx, refs)
+					st.Release()
+					if err != nil {
+						return err
+					}
+					if st.Era() != chain.Conway || len(got) != 2 || !bytes.Equal(got[refs[1]], []byte{0x82, 0x41, byte(round), 7}) {
+						t.Errorf("%v: %x", st.Era(), got)
 					}
 				}
-			}
+				return nil
+			}()
 			asked <- err
 		}()
 		want := uint64(0)

@@ -18,7 +18,8 @@ import (
 // here from the specifications, sharing no code with the client.
 type peer struct {
 	conn net.Conn
-	cut  int // payload bytes a segment at most; 0: as many as fit
+	cut  int    // payload bytes a segment at most; 0: as many as fit
+	left string // hexadecimal of state queries read and not yet looked at
 }
 
 var errPeer = errors.New("scripted node")
