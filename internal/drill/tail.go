@@ -1,0 +1,171 @@
+package drill
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/ourotail/ourotail"
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/feed/record"
+	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/ledger"
+	"github.com/ourotail/ourotail/query"
+)
+
+// Spec is what a Tail process is told, as JSON in its argument.
+type Spec struct {
+	Socket    string   `json:"socket"`
+	Config    string   `json:"config"`
+	Dir       string   `json:"dir"`
+	Addresses [][]byte `json:"addresses"` // none: every output
+	// After is the last block that was delivered whole, Begun whether anything
+	// was: if not, the lines begin at origin.
+	After chain.Point `json:"after"`
+	Begun bool        `json:"begun"`
+}
+
+// Query is what the lines are about.
+func (s *Spec) Query() query.UTxO {
+	if len(s.Addresses) == 0 {
+		return query.Everything()
+	}
+	var arms []query.UTxO
+	for _, a := range s.Addresses {
+		arms = append(arms, query.Address(a))
+	}
+	return query.AnyOf(arms...)
+}
+
+// Tail follows and writes JSON lines as the command tail does, and besides an
+// idle line for each block without any, by which the drill knows how far it is. It
+// ends when the commands it reads end. One command there is, "die below HEIGHT":
+// the process kills itself as soon as a rollback takes the store below that.
+//
+// It is the main function of a process of its own: the goroutine that reads
+// commands ends with them.
+func Tail(ctx context.Context, spec Spec, commands io.Reader, out io.Writer, log *slog.Logger) (err error) {
+	g, err := ledger.LoadGenesis(spec.Config)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	f, err := ourotail.Open(ctx, ourotail.Config{SocketPath: spec.Socket, Genesis: g, DataDir: spec.Dir, Memory: 64 << 20, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	lines := bufio.NewWriterSize(out, 1<<16)
+	sub, err := subscribe(ctx, f, spec, lines)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer stop()
+		obey(commands, f)
+	}()
+	read := make(chan error, 1)
+	go func() {
+		defer stop() // nobody reads: nothing to follow for
+		read <- write(ctx, lines, sub)
+	}()
+	err = f.Run(ctx)
+	sub.Cancel()
+	if rerr := <-read; !errors.Is(rerr, context.Canceled) && !errors.Is(rerr, hub.ErrCancelled) {
+		err = rerr
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil // as asked
+	}
+	return err
+}
+
+// subscribe goes on behind the last block delivered. If a fork undid it, in this
+// process or an earlier one, the undo comes first.
+func subscribe(ctx context.Context, f *ourotail.Follower, spec Spec, lines *bufio.Writer) (hub.Subscription[chain.UTxOEvent], error) {
+	opts := hub.Options{Start: hub.Origin, Idle: true, Bound: hub.Unbounded}
+	if spec.Begun {
+		at, err := f.Ancestor(spec.After)
+		if err != nil {
+			return nil, err
+		}
+		was, ours, err := f.Find(spec.After)
+		if err != nil {
+			return nil, err
+		}
+		if !ours || was != at {
+			e := chain.UTxOEvent{Kind: chain.RolledBack, At: at}
+			if err := json.NewEncoder(lines).Encode(record.Of(&e)); err != nil {
+				return nil, err
+			}
+		}
+		opts.Start, opts.After = hub.After, chain.Cursor{At: at, Place: chain.WholeBlock}
+	}
+	return f.SubscribeUTxOs(ctx, spec.Query(), opts)
+}
+
+func write(ctx context.Context, lines *bufio.Writer, sub hub.Subscription[chain.UTxOEvent]) error {
+	enc := json.NewEncoder(lines)
+	if err := lines.Flush(); err != nil {
+		return err
+	}
+	for {
+		ev, err := sub.Next(ctx)
+		if err == nil {
+			err = enc.Encode(record.Of(&ev))
+		}
+		if err != nil || sub.Pending() == 0 {
+			err = errors.Join(err, lines.Flush())
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// obey reads commands until they end.
+func obey(commands io.Reader, f *ourotail.Follower) {
+	var below atomic.Int64
+	below.Store(int64(chain.OriginHeight))
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(50 * time.Microsecond):
+			}
+			if int64(f.State().Head.Height) < below.Load() {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // there is no afterwards in which to report an error
+			}
+		}
+	}()
+	in := bufio.NewScanner(commands)
+	for in.Scan() {
+		if text, ok := strings.CutPrefix(in.Text(), "die below "); ok {
+			if h, err := strconv.ParseInt(text, 10, 64); err == nil {
+				below.Store(h)
+			}
+		}
+	}
+}
+
+// ParseSpec reads a Tail process's argument.
+func ParseSpec(text string) (s Spec, err error) {
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("what to tail: %w", err)
+	}
+	return s, nil
+}
