@@ -28,6 +28,7 @@ type Config struct {
 	SegmentSize  int           // payload of a segment; 0 is DefaultSegmentSize
 	WriteTimeout time.Duration // a client that reads nothing for so long is dropped; 0 is DefaultWriteTimeout
 	Logger       *slog.Logger  // nil discards
+	Behaviour    Behaviour     // to begin with; Behave changes it
 
 	// Growth of a generated chain, by Serve: a block each Interval (0: no
 	// growth), and with the probability ForkRate per block a fork instead, of a
@@ -82,7 +83,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg, log: cfg.Logger, ready: make(chan struct{}), behave: &Behaviour{},
+	return &Server{cfg: cfg, log: cfg.Logger, ready: make(chan struct{}), behave: &cfg.Behaviour,
 		conns: map[*conn]struct{}{}}, nil
 }
 

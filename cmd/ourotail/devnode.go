@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode"
-	"github.com/ourotail/ourotail/devnode/forge"
 	"github.com/ourotail/ourotail/devnode/immutable"
 )
 
@@ -25,6 +24,9 @@ type devnodeFlags struct {
 	seed                                   uint64
 	interval                               time.Duration
 	forkRate                               float64
+	wallClock                              bool
+	out                                    string
+	faults                                 []string
 }
 
 func newDevnode() *cobra.Command {
@@ -37,15 +39,34 @@ client: the blocks of a node's ImmutableDB folder, or a generated chain with eve
 kind of transaction, from Byron to Conway, that grows and forks.
 
 A generated chain has a network magic and genesis of its own: its config.json and
-genesis files are written beside the socket, for --config of run and tail.`,
+genesis files are written beside the socket, for --config of run and tail.
+
+With --out nothing is served: a chain of --blocks blocks is written to a folder, as
+an ImmutableDB in its folder immutable, with config.json, a line for each block in
+blocks.txt, and digests of what a follower must find in digests.txt.
+
+--fault makes the node misbehave when it sends the block at a height:
+  skip, repeat        the block is left out, comes twice
+  silence, hang-up    the request stays unanswered, the connection is closed
+  wrong-parent        the block names another parent
+  false-origin        a roll backward to origin instead
+  malformed-point     a roll backward whose point has one item instead
+  corrupt-LAYER       broken bytes, at one of these layers:
+                      `+strings.Join(layerNames(), ", ")+`
+NAME@HEIGHT is every time, NAME@HEIGHT*N the first N times.`,
 		Example: `  ourotail devnode --immutable db/immutable --network preview --socket /tmp/node.socket
   ourotail devnode --generate varied --interval 1s --fork-rate 0.1 --socket /tmp/node.socket
+  ourotail devnode --generate mainnet-like --blocks 20000 --out /tmp/chain
+  ourotail devnode --generate varied --socket /tmp/node.socket --fault 'skip@50*1' --fault hang-up@70*2
   ourotail tail --config /tmp/node.socket.config/config.json --socket-path /tmp/node.socket`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLogger(cmd, cmd.ErrOrStderr())
 			if err != nil {
 				return err
+			}
+			if f.out != "" {
+				return f.write(cmd, log)
 			}
 			if f.socket == "" {
 				return usage("where to listen? Give --socket")
@@ -72,6 +93,9 @@ genesis files are written beside the socket, for --config of run and tail.`,
 	cmd.Flags().Float64Var(&f.forkRate, "fork-rate", 0, "with --interval: probability of a fork instead of a block")
 	cmd.Flags().IntVar(&f.maxDepth, "max-depth", 3, "with --fork-rate: deepest fork, in blocks")
 	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "with --generate: where to write config.json and the genesis files (default: SOCKET.config)")
+	cmd.Flags().BoolVar(&f.wallClock, "wall-clock", false, "with --generate: the newest block is of now, and each new one of the time it is made at")
+	cmd.Flags().StringVar(&f.out, "out", "", "with --generate: write a chain of --blocks blocks to this folder, and end")
+	cmd.Flags().StringArrayVar(&f.faults, "fault", nil, "NAME@HEIGHT or NAME@HEIGHT*N, see above; may be given again")
 	addNetworkFlags(cmd)
 	return cmd
 }
@@ -93,25 +117,22 @@ func (f *devnodeFlags) serveImmutable(cmd *cobra.Command, log *slog.Logger) erro
 	if err != nil {
 		return coded(exitBadInput, err)
 	}
-	return f.serve(cmd.Context(), cmd, devnode.Config{Socket: f.socket, Magic: g.Magic, Chain: c, Logger: log})
+	return f.serve(cmd.Context(), cmd, devnode.Config{Magic: g.Magic, Chain: c, Logger: log})
 }
 
 func (f *devnodeFlags) serveGenerated(cmd *cobra.Command, log *slog.Logger) error {
-	shape, err := forge.ParseShape(f.generate)
+	opts, err := f.options(cmd)
 	if err != nil {
-		return usage("--generate: %w", err)
+		return err
 	}
-	magic := uint32(forge.DefaultMagic)
-	for _, name := range []string{"testnet-magic", "network"} {
-		if text, _ := cmd.Flags().GetString(name); cmd.Flags().Changed(name) {
-			n, err := strconv.ParseUint(text, 10, 32)
-			if err != nil || n == 0 {
-				return usage("--%s: a generated chain wants a network magic, a number above 0", name)
-			}
-			magic = uint32(n)
+	if f.wallClock {
+		span, err := opts.Span(f.blocks)
+		if err != nil {
+			return coded(exitUsage, err)
 		}
+		opts.SystemStart = time.Now().Add(-span)
 	}
-	c, err := devnode.Generate(forge.Options{Seed: f.seed, Shape: shape, K: f.k, Magic: magic})
+	c, err := devnode.Generate(opts)
 	if err != nil {
 		return coded(exitUsage, err)
 	}
@@ -126,11 +147,16 @@ func (f *devnodeFlags) serveGenerated(cmd *cobra.Command, log *slog.Logger) erro
 		return err
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), "config", filepath.Join(dir, "config.json"))
-	return f.serve(cmd.Context(), cmd, devnode.Config{Socket: f.socket, Magic: magic, Chain: c, Logger: log,
-		Interval: f.interval, ForkRate: f.forkRate, MaxDepth: f.maxDepth, Seed: f.seed})
+	return f.serve(cmd.Context(), cmd, devnode.Config{Magic: opts.Magic, Chain: c, Logger: log,
+		Interval: f.interval, ForkRate: f.forkRate, MaxDepth: f.maxDepth, Seed: f.seed, WallClock: f.wallClock})
 }
 
 func (f *devnodeFlags) serve(ctx context.Context, cmd *cobra.Command, cfg devnode.Config) error {
+	fault, err := parseFaults(f.faults)
+	if err != nil {
+		return err
+	}
+	cfg.Socket, cfg.Behaviour.OnReply = f.socket, fault
 	fmt.Fprintf(cmd.OutOrStdout(), "serving %s up to %s on %s\n", plural(cfg.Chain.Len(), "block"), cfg.Chain.Tip(), f.socket)
 	return devnode.Serve(ctx, cfg)
 }
