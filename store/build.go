@@ -36,7 +36,10 @@ func (s *Store) BuildIndexes(ctx context.Context, progress func(done float64)) e
 	}
 }
 
-// buildSlice indexes outputs until a transaction is full.
+// sliceMax bounds how long a commit waits for a slice: some tens of milliseconds.
+const sliceMax = 8192
+
+// buildSlice indexes outputs until a transaction, or a slice, is full.
 func (s *Store) buildSlice() (done bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,6 +53,8 @@ func (s *Store) buildSlice() (done bool, err error) {
 	h := s.head
 	var last []byte
 	full := false
+	room := s.limits
+	room.entries = min(room.entries, sliceMax)
 	err = s.db.View(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{keyOutput}})
 		defer it.Close()
@@ -68,13 +73,13 @@ func (s *Store) buildSlice() (done bool, err error) {
 			}); err != nil {
 				return err
 			}
-			if !s.limits.fit(&s.ops) && n > 0 {
+			if !room.fit(&s.ops) && n > 0 {
 				s.ops.cut(n, bytes)
 				full = true
 				return nil
 			}
 			last = append(last[:0], item.Key()[1:]...)
-			if !s.limits.fit(&s.ops) {
+			if !room.fit(&s.ops) {
 				full = true
 				return nil
 			}

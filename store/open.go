@@ -24,6 +24,7 @@ type Store struct {
 	opts   Options
 	log    *slog.Logger
 	db     *badger.DB
+	wal    *wal // nil where nothing is synced: tests
 	lock   *flock.Flock
 	limits limits
 	hook   func(string) error
@@ -74,6 +75,11 @@ func Open(opts Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s.limits = limitsOf(s.db)
+	if !opts.inMemory && !opts.noSync {
+		if s.wal, err = openWAL(filepath.Join(opts.Dir, "db")); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.openMeta(); err != nil {
 		return nil, err
 	}
@@ -299,6 +305,9 @@ func (s *Store) release() error {
 	var errs []error
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
+	}
+	if s.wal != nil {
+		errs = append(errs, s.wal.close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Unlock())

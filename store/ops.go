@@ -91,19 +91,21 @@ func (o *opset) cut(n int, bytes int64) {
 type limits struct {
 	entries int
 	bytes   int64
+	value   int64 // values from here on go to the value log
 }
 
 func limitsOf(db *badger.DB) limits {
 	return limits{
 		entries: int(db.MaxBatchCount()) - 8,
 		bytes:   db.MaxBatchSize() - opCost(1, headMax) - 128,
+		value:   db.Opts().ValueThreshold,
 	}
 }
 
 func (l limits) fit(o *opset) bool { return len(o.ops) < l.entries && o.bytes < l.bytes }
 
 // write applies the operations and the head, if given, in one transaction that
-// is on disk when write returns (SyncWrites).
+// is on disk when write returns.
 func (s *Store) write(ops []op, h *head, extra ...op) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
@@ -128,7 +130,23 @@ func (s *Store) write(ops []op, h *head, extra ...op) error {
 	if err := txn.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	return nil
+	return s.sync(ops)
+}
+
+// sync waits until what was written is on disk.
+func (s *Store) sync(ops []op) error {
+	if s.wal == nil {
+		return nil
+	}
+	for i := range ops {
+		if int64(len(ops[i].val)) >= s.limits.value { // no chain has made one yet
+			if err := s.db.Sync(); err != nil {
+				return fmt.Errorf("sync the value log: %w", err)
+			}
+			break
+		}
+	}
+	return s.wal.sync()
 }
 
 func (s *Store) put(txn *badger.Txn, o *op, e *badger.Entry) error {

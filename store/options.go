@@ -58,9 +58,20 @@ const (
 //
 // Values stay in the tree: the threshold for the value log lies above everything
 // we write, so that the value log stays empty and never needs collecting.
-// SyncWrites rather than DB.Sync after a commit, because Sync reaches only the
-// newest write-ahead file: a transaction in the one before, not yet flushed to a
-// table, would be lost in a power cut although a later one is not.
+//
+// No SyncWrites: we sync the write-ahead files ourselves, see wal.
+//
+// Memory is memtables (1.3 times their size each, two to four alive) and the
+// buffers of table builders. Badger pools up to eight of those, and each grows
+// by doublings, from twice the base table size rounded up to a power of two, to
+// the largest table it ever built. So all tables get one size, half a memtable's:
+// then the first buffer holds everything that is ever built. At 16 MiB that is
+// some 140 MB in use at the worst; what the garbage collector leaves lying on top
+// of it is the process' own setting.
+//
+// No compression, hence no block cache: blocks are read from the mapped tables.
+// Their checksums are verified at each read, which costs less than can be
+// measured beside the rest.
 func badgerOptions(o Options, dir string) badger.Options {
 	table := o.memTable
 	if table == 0 {
@@ -70,21 +81,27 @@ func badgerOptions(o Options, dir string) badger.Options {
 	if table < 1<<20 {
 		vlog = 1 << 20
 	}
-	return badger.DefaultOptions(dir).
+	b := badger.DefaultOptions(dir).
 		WithInMemory(o.inMemory).
 		WithLogger(badgerLog{o.Logger}).
-		WithSyncWrites(!o.inMemory && !o.noSync).
+		WithSyncWrites(false).
 		WithNumVersionsToKeep(1).
 		WithDetectConflicts(false).
 		WithMetricsEnabled(false).
 		WithCompression(options.None).
 		WithBlockCacheSize(0).
 		WithIndexCacheSize(0).
+		WithChecksumVerificationMode(options.OnBlockRead).
 		WithMemTableSize(table).
 		WithNumMemtables(2).
+		WithBaseTableSize(table / 2).
+		WithBaseLevelSize(table * 5).
+		WithNumLevelZeroTables(8).
 		WithNumCompactors(2).
 		WithValueLogFileSize(vlog).
 		WithValueThreshold(min(1<<20, table*15/100))
+	b.TableSizeMultiplier = 1
+	return b
 }
 
 // badgerLog passes Badger's log on. Its information is noise to everybody but us.
