@@ -50,6 +50,7 @@ type Follower struct {
 	hub    *hub.Hub
 	follow *follow.Follower
 
+	watch     watch
 	connected atomic.Bool   // a connection to the node was made
 	ends      atomic.Bool   // the present run ends by itself
 	near      chan struct{} // closed when the head first comes within k of the tip
@@ -71,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, cfg: cfg, near: make(chan struct{})}
+	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, cfg: cfg, near: make(chan struct{}), watch: watch{quiet: quietBefore, frozen: frozenAfter}}
 	if err := f.prepare(ctx); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -117,7 +118,7 @@ func (f *Follower) dial(ctx context.Context) (follow.Conn, error) {
 		return nil, err // not c: an interface around a nil pointer is not nil
 	}
 	f.connected.Store(true)
-	return c, nil
+	return f.watch.watches(c), nil
 }
 
 func (f *Follower) nodeConfig() chainsync.Config {
@@ -129,9 +130,9 @@ func (f *Follower) NodeTip(ctx context.Context) (chain.Tip, error) {
 	return chainsync.Probe(ctx, f.nodeConfig())
 }
 
-// slowRetry is how long to wait after an error that only a person can mend: a
-// wrong network, a missing permission. Not giving up lets them mend it while we
-// run.
+// slowRetry is how long to wait, after a few quicker attempts, when only a person
+// can mend it: a wrong network, a missing permission, a node that talks nonsense.
+// Not giving up lets them mend it while we run.
 const slowRetry = 30 * time.Second
 
 // retry decides how to go on after a session. Before the first connection what
@@ -148,7 +149,7 @@ func (f *Follower) retry(err error, failures int) (time.Duration, bool) {
 		return 0, false
 	}
 	if !mends {
-		wait = slowRetry
+		wait = min(slowRetry, time.Second<<min(failures, 5))
 	}
 	return wait, true
 }
@@ -185,11 +186,19 @@ func (f *Follower) run(ctx context.Context, stop follow.Stop) error {
 	defer cancel()
 	built := make(chan error, 1)
 	go func() { built <- f.buildIndexes(ctx) }()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		f.watchNode(ctx)
+	}()
 	err := f.follow.Run(ctx, stop)
 	if err != nil || !f.isNear() {
 		cancel() // far from the tip the next run goes on
 	}
-	if berr := <-built; err == nil && berr != nil && !errors.Is(berr, context.Canceled) {
+	berr := <-built
+	cancel()
+	<-watched
+	if err == nil && berr != nil && !errors.Is(berr, context.Canceled) {
 		err = berr
 	}
 	return err

@@ -33,6 +33,8 @@ type Status struct {
 	LastError string  `json:"last_error,omitempty"`
 	LastBlock *string `json:"last_block_time,omitempty"` // when a block was last committed, RFC 3339
 
+	Health *Health `json:"health,omitempty"` // of a running follower
+
 	Digest *DigestStatus `json:"digest,omitempty"`
 }
 
@@ -93,6 +95,8 @@ func (f *Follower) Status(ctx context.Context, digest bool) (Status, error) {
 	s, err := f.Dir.Status(ctx, digest)
 	now := f.Progress()
 	s.Running, s.Phase = true, string(now.Phase)
+	h := f.Health()
+	s.Health = &h
 	if !now.TipSeen.IsZero() {
 		s.Tip = &Tip{Point: now.Tip.Point, Height: int64(now.Tip.Height)}
 	}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,6 +82,7 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 			w.Header().Set("Ourotail-Error", strings.ReplaceAll(err.Error(), "\n", " "))
 		}
 	})
+	mux.HandleFunc("GET /audit", serveAudit(f))
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := make(chan struct{})
 	go func() {
@@ -93,6 +95,15 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 		srv.Close()
 		<-ended
 	}, nil
+}
+
+// exitHeader tells with which code a command is to end whose work failed in the
+// follower: errors themselves do not travel.
+const exitHeader = "Ourotail-Exit-Code"
+
+func controlError(w http.ResponseWriter, err error) {
+	w.Header().Set(exitHeader, strconv.Itoa(exitCode(err)))
+	http.Error(w, err.Error(), http.StatusInternalServerError)
 }
 
 // askControl sends a request to the follower that holds a data directory.
@@ -119,6 +130,9 @@ func askControl(ctx context.Context, dir, path string, values url.Values) (*http
 		code := exitFailed
 		if resp.StatusCode == http.StatusBadRequest {
 			code = exitBadInput
+		}
+		if n, err := strconv.Atoi(resp.Header.Get(exitHeader)); err == nil {
+			code = n
 		}
 		return nil, coded(code, errors.New(strings.TrimSpace(string(text))))
 	}

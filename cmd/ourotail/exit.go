@@ -16,15 +16,16 @@ import (
 
 // Exit codes; --help lists them, and scripts may rely on them.
 const (
-	exitOK          = 0
-	exitFailed      = 1 // anything not listed below
-	exitUsage       = 2 // flags or arguments
-	exitHeld        = 3 // another process holds the data directory
-	exitNode        = 4 // the node cannot be reached, or refuses us
-	exitDiverged    = 5 // the node's chain or network is not the one the data directory holds
-	exitBadInput    = 6 // a block, query or file given to us is not what it should be
-	exitNotThere    = 7 // nothing answers: no data directory, no running follower
-	exitInterrupted = 130
+	exitOK       = 0
+	exitFailed   = 1 // anything not listed below
+	exitUsage    = 2 // flags or arguments
+	exitHeld     = 3 // another process holds the data directory
+	exitNode     = 4 // the node cannot be reached, or refuses us
+	exitDiverged = 5 // the node's chain or network is not the one the data directory holds
+	exitBadInput = 6 // a block, query or file given to us is not what it should be
+	exitNotThere = 7 // nothing answers: no data directory, no running follower
+	exitDegraded = 8 // status --check: working on it
+	exitFailing  = 9 // status --check: somebody should look
 )
 
 const exitHelp = `Exit codes:
@@ -32,6 +33,7 @@ const exitHelp = `Exit codes:
   1 failed          5 node's chain or network is not the one of the data directory
   2 usage           6 a block, query or file that was given is bad
   3 directory held  7 no data directory there, or no follower running
+  8, 9              status --check: the follower is degraded, is failing
 `
 
 // codedError carries the exit code of a failure.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/ourotail/ourotail"
@@ -14,7 +16,7 @@ import (
 )
 
 func newStatus() *cobra.Command {
-	var asJSON, digest bool
+	var asJSON, digest, check bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show how far a data directory is and what its follower does",
@@ -46,16 +48,37 @@ directories with the same accumulator hold the same outputs.`,
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(s)
+			} else {
+				err = printStatus(cmd.OutOrStdout(), s)
 			}
-			return printStatus(cmd.OutOrStdout(), s)
+			if err != nil || !check {
+				return err
+			}
+			return verdict(dir, s)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&digest, "digest", false, "read the whole set: count, lovelace, accumulator")
+	cmd.Flags().BoolVar(&check, "check", false, "for monitors: exit with 8 if the follower is degraded, 9 if it is failing, 7 if none runs")
 	addDataDirFlag(cmd)
 	addNetworkFlags(cmd)
 	return cmd
+}
+
+// verdict is what --check exits with.
+func verdict(dir string, s ourotail.Status) error {
+	if s.Health == nil {
+		return coded(exitNotThere, fmt.Errorf("no follower is running on %s", dir))
+	}
+	text := strings.Join(s.Health.Reasons, "; ")
+	switch s.Health.Grade {
+	case ourotail.Degraded:
+		return coded(exitDegraded, errors.New(text))
+	case ourotail.Unhealthy:
+		return coded(exitFailing, errors.New(text))
+	}
+	return nil
 }
 
 func printStatus(w io.Writer, s ourotail.Status) error {
@@ -78,6 +101,17 @@ func printStatus(w io.Writer, s ourotail.Status) error {
 	}
 	if s.Phase != "" {
 		row("phase", "%s", s.Phase)
+	}
+	if h := s.Health; h != nil {
+		row("health", "%s", h.Grade)
+		for _, reason := range h.Reasons {
+			row("", "%s", reason)
+		}
+		if h.LagSlots >= 0 {
+			row("", "%d blocks and %d slots behind", max(h.LagBlocks, 0), h.LagSlots)
+		}
+		row("", "node quiet for %.0f s %s", h.QuietSeconds, h.Probe)
+		row("disk", "%s free", humanize.IBytes(h.DiskFree))
 	}
 	if s.LastError != "" {
 		row("error", "%s", s.LastError)

@@ -1,0 +1,116 @@
+package ourotail
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/follow"
+)
+
+// Grade is how a follower is, in one word.
+type Grade string
+
+// The grades, best first.
+const (
+	Healthy   Grade = "ok"       // connected, and as far as the node
+	Degraded  Grade = "degraded" // working on it: synchronising, or waiting for a node that is
+	Unhealthy Grade = "failing"  // somebody should look
+)
+
+// Health is everything that a monitor asks of a follower, in one place. Fields
+// are only ever added.
+type Health struct {
+	Grade     Grade    `json:"grade"`
+	Reasons   []string `json:"reasons,omitempty"` // why it is not ok
+	Connected bool     `json:"connected"`
+	// LagBlocks is how far the head lies below the node's tip, LagSlots how many
+	// slots have begun since the head's; -1 if not known.
+	LagBlocks int64 `json:"lag_blocks"`
+	LagSlots  int64 `json:"lag_slots"`
+	// QuietSeconds is how long the node has said nothing. A quiet chain is
+	// healthy: after a while the node is asked over a second connection.
+	QuietSeconds float64 `json:"quiet_seconds"`
+	Probe        string  `json:"probe,omitempty"` // what it answered last
+	LastError    string  `json:"last_error,omitempty"`
+	Undecodable  string  `json:"undecodable,omitempty"` // where the bytes of a block are that does not decode
+	DiskFree     uint64  `json:"disk_free_bytes"`
+}
+
+// lagAllowed is how many blocks behind the node's tip is still called ok, and
+// diskLow below how many free bytes somebody should look.
+const (
+	lagAllowed = 5
+	diskLow    = 1 << 30
+)
+
+// Health describes the follower now.
+func (f *Follower) Health() Health {
+	now := f.Progress()
+	h := Health{Grade: Healthy, LagBlocks: -1, LagSlots: -1, Probe: f.watch.answer()}
+	worse := func(g Grade, format string, args ...any) {
+		if g == Unhealthy || h.Grade == Healthy {
+			h.Grade = g
+		}
+		h.Reasons = append(h.Reasons, fmt.Sprintf(format, args...))
+	}
+	switch now.Phase {
+	case follow.Following, follow.Syncing, follow.RollingBack:
+		h.Connected = true
+	case follow.NodeBehind:
+		worse(Degraded, "the node is behind us, at height %d: it is still synchronising", now.Tip.Height)
+	case follow.Starting, follow.Connecting:
+		if now.Failures == 0 {
+			worse(Degraded, "%s", now.Phase)
+		} else {
+			worse(Unhealthy, "not connected, %d attempts failed", now.Failures)
+		}
+	default:
+		worse(Unhealthy, "%s", now.Phase)
+	}
+	if !now.TipSeen.IsZero() {
+		h.LagBlocks = int64(max(now.Tip.Height-now.Head.Height, 0))
+		h.QuietSeconds = time.Since(now.TipSeen).Seconds()
+		if h.Connected && h.LagBlocks > lagAllowed {
+			worse(Degraded, "%d blocks behind the node", h.LagBlocks)
+		}
+	}
+	if slot, ok := f.slotNow(time.Now()); ok {
+		h.LagSlots = max(int64(slot)-int64(now.Head.Point.Slot), 0)
+	}
+	if err := f.watch.failure(); err != nil {
+		worse(Unhealthy, "%v", err)
+	}
+	if now.LastError != nil {
+		h.LastError = now.LastError.Error()
+		var bad *follow.UndecodableError
+		if errors.As(now.LastError, &bad) {
+			h.Undecodable = bad.Saved
+			worse(Unhealthy, "%v", bad)
+		}
+	}
+	if free, err := diskFree(f.path); err == nil {
+		h.DiskFree = free
+		if free < diskLow {
+			worse(Unhealthy, "only %s free on the disk of %s", humanize.IBytes(free), f.path)
+		}
+	}
+	return h
+}
+
+// slotNow is the slot that a moment lies in, as the genesis files tell.
+func (f *Follower) slotNow(t time.Time) (chain.Slot, bool) {
+	g := f.cfg.Genesis
+	if g.ShelleyEpoch < 0 || g.ShelleySlot <= 0 || t.Before(g.SystemStart) {
+		return 0, false
+	}
+	byron := uint64(g.ShelleyEpoch) * g.ByronEpochSlots
+	since := t.Sub(g.SystemStart)
+	if end := time.Duration(byron) * g.ByronSlot; since >= end {
+		return chain.Slot(byron + uint64((since-end)/g.ShelleySlot)), true
+	}
+	return chain.Slot(since / g.ByronSlot), true
+}

@@ -1,0 +1,127 @@
+package ourotail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/chainsync"
+	"github.com/ourotail/ourotail/follow"
+)
+
+// ErrFrozen is wrapped when the node has new blocks, but our connection to it no
+// longer brings them.
+var ErrFrozen = errors.New("the connection to the node is frozen")
+
+// Watching begins after quietBefore without a word: on mainnet one gap in 400
+// is longer. A connection is given up when the node, asked over another one, has
+// had another tip for frozenAfter.
+const (
+	quietBefore = 2 * time.Minute
+	frozenAfter = 30 * time.Second
+)
+
+// watch tells a quiet chain from a frozen node. A node that waits for a block
+// says nothing, for as long as it takes, and one that hangs says nothing either.
+type watch struct {
+	quiet, frozen time.Duration
+
+	mu   sync.Mutex
+	conn *watchedConn
+	said string
+	err  error
+}
+
+// watchedConn is a connection that can be given up with a reason.
+type watchedConn struct {
+	follow.Conn
+	mu    sync.Mutex
+	cause error
+}
+
+func (c *watchedConn) Next(ctx context.Context) (chain.Messages, error) {
+	m, err := c.Conn.Next(ctx)
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.cause != nil {
+			err = c.cause
+		}
+	}
+	return m, err
+}
+
+func (c *watchedConn) giveUp(cause error) {
+	c.mu.Lock()
+	c.cause = cause
+	c.mu.Unlock()
+	c.Conn.Close()
+}
+
+func (w *watch) watches(c follow.Conn) follow.Conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conn = &watchedConn{Conn: c}
+	return w.conn
+}
+
+func (w *watch) answer() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.said
+}
+
+func (w *watch) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+func (w *watch) note(said string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said, w.err = said, err
+}
+
+// watchNode probes while the chain is quiet, until ctx ends.
+func (f *Follower) watchNode(ctx context.Context) {
+	tick := time.NewTicker(f.watch.quiet / 4)
+	defer tick.Stop()
+	var differs time.Time // since when the node has had another tip than we
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := f.Progress()
+		if now.Phase != follow.Following || time.Since(now.TipSeen) < f.watch.quiet {
+			differs = time.Time{}
+			f.watch.note("", nil)
+			continue
+		}
+		tip, err := chainsync.Probe(ctx, f.nodeConfig())
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			f.watch.note("", fmt.Errorf("the node does not answer: %w", err))
+		case tip.Point == f.Progress().Head.Point:
+			differs = time.Time{}
+			f.watch.note("the chain is quiet: its tip is our head", nil)
+		case differs.IsZero():
+			differs = time.Now()
+		case time.Since(differs) >= f.watch.frozen:
+			differs = time.Time{}
+			err := fmt.Errorf("%w: its tip is %v, we were told nothing since %v", ErrFrozen, tip, now.TipSeen.UTC().Format(time.RFC3339))
+			f.watch.note("", err)
+			f.watch.mu.Lock()
+			conn := f.watch.conn
+			f.watch.mu.Unlock()
+			conn.giveUp(err)
+		}
+	}
+}
