@@ -51,6 +51,7 @@ type Follower struct {
 	follow *follow.Follower
 
 	watch     watch
+	policy    func(error, int) (time.Duration, bool)
 	connected atomic.Bool   // a connection to the node was made
 	ends      atomic.Bool   // the present run ends by itself
 	near      chan struct{} // closed when the head first comes within k of the tip
@@ -72,7 +73,7 @@ func Open(ctx context.Context, cfg Config) (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, cfg: cfg, near: make(chan struct{}), watch: watch{quiet: quietBefore, frozen: frozenAfter}}
+	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: watch{quiet: quietBefore, frozen: frozenAfter}}
 	if err := f.prepare(ctx); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -139,7 +140,7 @@ const slowRetry = 30 * time.Second
 // waiting cannot mend is final: somebody has just typed it. A follower that ends
 // by itself does not wait for a node that was never there either.
 func (f *Follower) retry(err error, failures int) (time.Duration, bool) {
-	wait, again := follow.DefaultRetry(err, failures)
+	wait, again := f.policy(err, failures)
 	var node *chainsync.Error
 	if !again || !errors.As(err, &node) {
 		return wait, again

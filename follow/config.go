@@ -96,7 +96,7 @@ type Config struct {
 	// returns where.
 	Quarantine func(raw []byte) (where string, err error)
 	// Retry is called with the error of a session and says how long to wait, or
-	// that the error is final. Nil for DefaultRetry.
+	// that the error is final. Nil for NewRetry.
 	Retry  func(err error, failures int) (wait time.Duration, retry bool)
 	Logger *slog.Logger
 }

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/ledger"
@@ -48,7 +49,7 @@ func New(cfg Config) *Follower {
 		cfg.MaxBytes = DefaultMaxBytes
 	}
 	if cfg.Retry == nil {
-		cfg.Retry = DefaultRetry
+		cfg.Retry = NewRetry()
 	}
 	f := &Follower{cfg: cfg, log: cfg.Logger, resolver: resolve.New(cfg.Store)}
 	f.walked.ByronEpochSlots = cfg.ByronEpochSlots
@@ -124,21 +125,27 @@ func (f *Follower) note(err error, failures int, wait time.Duration) {
 	f.log.Log(context.Background(), level, "session ended, trying again", "error", err, "failures", failures, "wait", wait.Round(time.Millisecond))
 }
 
-// DefaultRetry waits from a quarter of a second, doubling up to 30 s, with
-// jitter; a *FatalError, an input that does not resolve and a store's own error
-// are final.
-func DefaultRetry(err error, failures int) (time.Duration, bool) {
-	var fatal *FatalError
-	var input *resolve.InputError
-	if errors.As(err, &fatal) || errors.As(err, &input) {
-		return 0, false
+// NewRetry returns a policy for one follower: it waits from a quarter of a second,
+// growing to 30 s, with jitter, and begins anew after every success; a
+// *FatalError and an input that does not resolve are final.
+func NewRetry() func(err error, failures int) (time.Duration, bool) {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.Multiplier, b.MaxInterval = 250*time.Millisecond, 2, 30*time.Second
+	return func(err error, failures int) (time.Duration, bool) {
+		var fatal *FatalError
+		var input *resolve.InputError
+		if errors.As(err, &fatal) || errors.As(err, &input) {
+			return 0, false
+		}
+		if failures <= 1 {
+			b.Reset()
+		}
+		wait := b.NextBackOff()
+		if errors.Is(err, ErrBehind) || errors.Is(err, ErrUndecodable) {
+			wait = max(wait, 2*time.Second)
+		}
+		return wait, true
 	}
-	wait := 250 * time.Millisecond << min(failures-1, 7)
-	if errors.Is(err, ErrBehind) || errors.Is(err, ErrUndecodable) {
-		wait = max(wait, 2*time.Second)
-	}
-	wait = min(wait, 30*time.Second)
-	return wait/2 + rand.N(wait/2+1), true
 }
 
 // load takes the newest points from the store.
