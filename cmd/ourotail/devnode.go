@@ -52,7 +52,7 @@ blocks.txt, and digests of what a follower must find in digests.txt.
   false-origin        a roll backward to origin instead
   malformed-point     a roll backward whose point has one item instead
   corrupt-LAYER       broken bytes, at one of these layers:
-                      `+strings.Join(layerNames(), ", ")+`
+                      ` + strings.Join(layerNames(), ", ") + `
 NAME@HEIGHT is every time, NAME@HEIGHT*N the first N times.`,
 		Example: `  ourotail devnode --immutable db/immutable --network preview --socket /tmp/node.socket
   ourotail devnode --generate varied --interval 1s --fork-rate 0.1 --socket /tmp/node.socket
