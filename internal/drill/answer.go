@@ -85,16 +85,19 @@ func compare(want, got map[string]int64) (first *Difference, n int) {
 	return first, n
 }
 
-// around tells the story of an address: of the one output that explains the
-// difference if there is one, otherwise the newest lines.
-func around(events []event, d *Difference) []string {
+// around tells the story of an address: of the outputs that are wrong if it is
+// known which, of the one whose amount is the difference if there is one, of all
+// otherwise.
+func around(events []event, d *Difference, wrong map[string]bool) []string {
 	want, _ := strconv.ParseInt(d.Expected, 10, 64)
 	got, _ := strconv.ParseInt(d.Got, 10, 64)
 	gap := max(want, got) - min(want, got)
-	culprit := ""
-	for i := range events {
-		if e := &events[i]; !e.undo && e.address == d.Address && e.lovelace == gap {
-			culprit = e.ref
+	if len(wrong) == 0 {
+		wrong = map[string]bool{}
+		for i := range events {
+			if e := &events[i]; !e.undo && e.address == d.Address && e.lovelace == gap {
+				wrong[e.ref] = true
+			}
 		}
 	}
 	var out []string
@@ -111,7 +114,7 @@ func around(events []event, d *Difference) []string {
 				slots = slots[:n]
 				out = append(out, "undo     everything above "+brief(e.point))
 			}
-		case e.address == d.Address && (culprit == "" || e.ref == culprit):
+		case e.address == d.Address && (len(wrong) == 0 || wrong[e.ref]):
 			out = append(out, e.String())
 			slots = append(slots, e.slot)
 		}

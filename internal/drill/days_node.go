@@ -58,7 +58,7 @@ func frozen(ctx context.Context, s *stage) error {
 		if err := s.fork(3+s.r.IntN(6), 10); err != nil {
 			return err
 		}
-		if err := s.pause(ctx, 300*time.Millisecond); err != nil {
+		if err := s.pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}

@@ -53,6 +53,17 @@ const zeroTx = "0000000000000000000000000000000000000000000000000000000000000000
 // fold returns the balances that the events come to: by the rules if m is the
 // zero mistake. Addresses without a balance are left out.
 func fold(events []event, m mistake) map[string]int64 {
+	sums := map[string]int64{}
+	for _, o := range foldOutputs(events, m) {
+		if o.spent == notSpent && o.lovelace > 0 {
+			sums[o.address] += o.lovelace
+		}
+	}
+	return sums
+}
+
+// foldOutputs returns the outputs that the events come to, by reference.
+func foldOutputs(events []event, m mistake) map[string]*held {
 	set := map[string]*held{}
 	ids, outputs, points := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	undone := false
@@ -85,13 +96,7 @@ func fold(events []event, m mistake) map[string]int64 {
 			o.spent = e.slot
 		}
 	}
-	sums := map[string]int64{}
-	for _, o := range set {
-		if o.spent == notSpent && o.lovelace > 0 {
-			sums[o.address] += o.lovelace
-		}
-	}
-	return sums
+	return set
 }
 
 // undo discards what happened above a slot. Slots tell blocks apart here: on one
@@ -161,15 +166,31 @@ func foldSums(events []event, m mistake) map[string]int64 {
 	return sums
 }
 
-// diagnose returns what kind of consumer answers so; empty if no known mistake
-// does.
-func diagnose(events []event, answer map[string]int64) string {
-	for _, m := range mistakes {
+// diagnose returns the mistake of a consumer that answers so; nil if no known
+// one does.
+func diagnose(events []event, answer map[string]int64) *mistake {
+	for i, m := range mistakes {
 		if same(fold(events, m), answer) || same(foldSums(events, m), answer) {
-			return m.describe
+			return &mistakes[i]
 		}
 	}
-	return ""
+	return nil
+}
+
+// culprits returns the outputs of an address that a mistake gets wrong.
+func culprits(events []event, m *mistake, address string) map[string]bool {
+	refs := map[string]bool{}
+	if m == nil {
+		return refs
+	}
+	right, wrong := foldOutputs(events, mistake{}), foldOutputs(events, *m)
+	unspent := func(o *held) bool { return o != nil && o.spent == notSpent }
+	for i := range events {
+		if ref := events[i].ref; events[i].address == address && unspent(right[ref]) != unspent(wrong[ref]) {
+			refs[ref] = true
+		}
+	}
+	return refs
 }
 
 func same(a, b map[string]int64) bool {

@@ -329,8 +329,11 @@ func (s *stage) finish(ctx context.Context) error {
 		return nil
 	}
 	s.result.Difference, s.result.Differences = d, n
-	s.result.Diagnosis = diagnose(events, got)
-	s.result.Around = around(events, d)
+	m := diagnose(events, got)
+	if m != nil {
+		s.result.Diagnosis = m.describe
+	}
+	s.result.Around = around(events, d, culprits(events, m, d.Address))
 	return &consumerError{fmt.Errorf("its answer is wrong for %s", plural(n, "address", "addresses"))}
 }
 
