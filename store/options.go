@@ -75,7 +75,10 @@ const (
 func badgerOptions(o Options, dir string) badger.Options {
 	table := o.memTable
 	if table == 0 {
-		table = min(max(o.Memory/16, 8<<20), 64<<20)
+		table = 8 << 20
+		for table < 64<<20 && table*32 <= o.Memory {
+			table *= 2
+		}
 	}
 	vlog := int64(16 << 20)
 	if table < 1<<20 {
