@@ -144,14 +144,32 @@ func (c *Capabilities) Support(kind Kind, keys []chain.Source, o Options) Suppor
 
 // SupportUTxO decides how an output query would be served.
 func (c *Capabilities) SupportUTxO(q query.UTxO, o Options) Support {
-	keys, _ := q.Keys()
+	keys, _ := c.utxoKeys(q)
 	return c.Support(UTxOs, keys, o)
 }
 
 // SupportTx decides how a transaction query would be served.
 func (c *Capabilities) SupportTx(q query.Tx, o Options) Support {
-	keys, _ := q.Keys()
+	keys, _ := c.txKeys(q)
 	return c.Support(Txs, txSources(keys), o)
+}
+
+// utxoKeys are the keys by which a query is served: where there is a choice,
+// those that are indexed.
+func (c *Capabilities) utxoKeys(q query.UTxO) (keys []chain.Source, exact bool) {
+	if keys, exact, ok := q.KeysIn(c.Indexed); ok {
+		return keys, exact
+	}
+	return q.Keys()
+}
+
+func (c *Capabilities) txKeys(q query.Tx) (keys []query.TxKey, exact bool) {
+	if c.Partial {
+		if keys, exact, ok := q.KeysIn(c.Indexed); ok {
+			return keys, exact
+		}
+	}
+	return q.Keys()
 }
 
 // txSources are the sources of a transaction query's keys.

@@ -11,7 +11,7 @@ import (
 // begins with are one step: nothing that happens afterwards is missed, nothing
 // before it is given twice.
 func (h *Hub) SubscribeUTxO(q query.UTxO, o Options) (*UTxOSubscription, error) {
-	keys, exact := q.Keys()
+	keys, exact := h.cfg.Capabilities.utxoKeys(q)
 	if sup := h.cfg.Capabilities.Support(UTxOs, keys, o); sup.Level == Unsupported {
 		return nil, fmt.Errorf("subscribing to %v: %w: %s", short(q), ErrUnsupported, sup.Reason)
 	}
@@ -37,7 +37,7 @@ func (h *Hub) SubscribeUTxO(q query.UTxO, o Options) (*UTxOSubscription, error) 
 
 // SubscribeTx registers a subscription for transactions.
 func (h *Hub) SubscribeTx(q query.Tx, o Options) (*TxSubscription, error) {
-	keys, exact := q.Keys()
+	keys, exact := h.cfg.Capabilities.txKeys(q)
 	if sup := h.cfg.Capabilities.Support(Txs, txSources(keys), o); sup.Level == Unsupported {
 		return nil, fmt.Errorf("subscribing to transactions: %w: %s", ErrUnsupported, sup.Reason)
 	}

@@ -192,6 +192,13 @@ func TestContract_4_2_QueriesMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, n := drawQuery(t, 3)
 		keys, exact := q.Keys()
+		kinds := Kinds(rapid.IntRange(0, 255).Draw(t, "kinds"))
+		some, someExact, ok := q.KeysIn(kinds)
+		for _, k := range some {
+			if !kinds.Has(k.Kind) {
+				t.Fatalf("%v: KeysIn(%b) has %v", q, kinds, k)
+			}
+		}
 		text := q.String()
 		parsed, err := ParseUTxO(text)
 		if err != nil {
@@ -216,6 +223,9 @@ func TestContract_4_2_QueriesMean(t *testing.T) {
 			}
 			if want && !hasKey(u, keys) {
 				t.Fatalf("%s: its keys %v do not find %+v", text, keys, u)
+			}
+			if ok && (want && !hasKey(u, some) || someExact && hasKey(u, some) != want) {
+				t.Fatalf("%s: KeysIn(%b) %v, exact %v, for %+v", text, kinds, some, someExact, u)
 			}
 			if exact && hasKey(u, keys) != want {
 				t.Fatalf("%s: its keys %v claim to decide, but not for %+v", text, keys, u)

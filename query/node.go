@@ -8,9 +8,10 @@ type node[T, K any] interface {
 	match(*T) bool
 	// covered tells whether a block of such a coverage answers the query.
 	covered(chain.Coverage) bool
-	// keys appends keys of which every match has at least one. exact tells that
-	// having one is enough to match. ok is false if no keys can promise that.
-	keys(dst []K) (keys []K, exact, ok bool)
+	// keys appends keys of which every match has at least one, from among those
+	// that may be used. exact tells that having one is enough to match. ok is false
+	// if no keys can promise that.
+	keys(dst []K, may func(K) bool) (keys []K, exact, ok bool)
 	appendText(dst []byte) []byte
 	json() any
 }
@@ -40,11 +41,11 @@ func (a all[T, K]) covered(c chain.Coverage) bool {
 }
 
 // keys takes those of the arm with the fewest.
-func (a all[T, K]) keys(dst []K) ([]K, bool, bool) {
+func (a all[T, K]) keys(dst []K, may func(K) bool) ([]K, bool, bool) {
 	var best []K
 	found, exact := false, false
 	for _, n := range a {
-		if ks, ex, ok := n.keys(nil); ok && (!found || len(ks) < len(best)) {
+		if ks, ex, ok := n.keys(nil, may); ok && (!found || len(ks) < len(best)) {
 			best, exact, found = ks, ex && len(a) == 1, true
 		}
 	}
@@ -87,10 +88,10 @@ func (s *some[T, K]) covered(c chain.Coverage) bool {
 	return len(s.arms) > 0
 }
 
-func (s *some[T, K]) keys(dst []K) ([]K, bool, bool) {
+func (s *some[T, K]) keys(dst []K, may func(K) bool) ([]K, bool, bool) {
 	exact := true
 	for _, n := range s.arms {
-		ks, ex, ok := n.keys(dst)
+		ks, ex, ok := n.keys(dst, may)
 		if !ok {
 			return nil, false, false
 		}
@@ -101,15 +102,15 @@ func (s *some[T, K]) keys(dst []K) ([]K, bool, bool) {
 
 type not[T, K any] struct{ of node[T, K] }
 
-func (n not[T, K]) match(v *T) bool                { return !n.of.match(v) }
-func (n not[T, K]) covered(c chain.Coverage) bool  { return c.Complete }
-func (n not[T, K]) keys(dst []K) ([]K, bool, bool) { return dst, false, false }
-func (n not[T, K]) appendText(dst []byte) []byte   { return appendFactor(append(dst, "not "...), n.of) }
-func (n not[T, K]) json() any                      { return map[string]any{"not": n.of.json()} }
-func (a all[T, K]) appendText(dst []byte) []byte   { return appendArms(dst, a, " and ", "*") }
-func (a all[T, K]) json() any                      { return map[string]any{"all": armsJSON(a)} }
-func (s *some[T, K]) appendText(dst []byte) []byte { return appendArms(dst, s.arms, " or ", "not *") }
-func (s *some[T, K]) json() any                    { return map[string]any{"any": armsJSON(s.arms)} }
+func (n not[T, K]) match(v *T) bool                                { return !n.of.match(v) }
+func (n not[T, K]) covered(c chain.Coverage) bool                  { return c.Complete }
+func (n not[T, K]) keys(dst []K, _ func(K) bool) ([]K, bool, bool) { return dst, false, false }
+func (n not[T, K]) appendText(dst []byte) []byte                   { return appendFactor(append(dst, "not "...), n.of) }
+func (n not[T, K]) json() any                                      { return map[string]any{"not": n.of.json()} }
+func (a all[T, K]) appendText(dst []byte) []byte                   { return appendArms(dst, a, " and ", "*") }
+func (a all[T, K]) json() any                                      { return map[string]any{"all": armsJSON(a)} }
+func (s *some[T, K]) appendText(dst []byte) []byte                 { return appendArms(dst, s.arms, " or ", "not *") }
+func (s *some[T, K]) json() any                                    { return map[string]any{"any": armsJSON(s.arms)} }
 func armsJSON[T, K any](arms []node[T, K]) []any {
 	out := make([]any, len(arms))
 	for i, n := range arms {

@@ -79,7 +79,10 @@ type sourceNode chain.Source
 
 func (s sourceNode) match(u *chain.UTxO) bool      { return MatchSource(chain.Source(s), u) }
 func (s sourceNode) covered(c chain.Coverage) bool { return c.Has(chain.Source(s)) }
-func (s sourceNode) keys(dst []chain.Source) ([]chain.Source, bool, bool) {
+func (s sourceNode) keys(dst []chain.Source, may func(chain.Source) bool) ([]chain.Source, bool, bool) {
+	if !may(chain.Source(s)) {
+		return dst, false, false
+	}
 	return append(dst, chain.Source(s)), true, true
 }
 

@@ -71,11 +71,20 @@ func (q Tx) Keys() (keys []TxKey, exact bool) {
 	if q.n == nil {
 		return []TxKey{{}}, true
 	}
-	keys, exact, ok := q.n.keys(nil)
+	keys, exact, ok := q.n.keys(nil, func(TxKey) bool { return true })
 	if !ok {
 		return []TxKey{{}}, false
 	}
 	return keys, exact
+}
+
+// KeysIn is Keys with keys only that have a source of some kinds; false if they
+// cannot promise to find every transaction that the query wants.
+func (q Tx) KeysIn(kinds Kinds) (keys []TxKey, exact, ok bool) {
+	return q.node().keys(nil, func(k TxKey) bool {
+		s, ok := k.Source()
+		return ok && kinds.Has(s.Kind)
+	})
 }
 
 // String returns the query's text; ParseTx reads it back.
@@ -207,7 +216,12 @@ func (l txLeaf) covered(c chain.Coverage) bool {
 	return c.Complete || ok && c.Has(s)
 }
 
-func (l txLeaf) keys(dst []TxKey) ([]TxKey, bool, bool) { return append(dst, TxKey(l)), true, true }
+func (l txLeaf) keys(dst []TxKey, may func(TxKey) bool) ([]TxKey, bool, bool) {
+	if !may(TxKey(l)) {
+		return dst, false, false
+	}
+	return append(dst, TxKey(l)), true, true
+}
 
 func (l txLeaf) appendText(dst []byte) []byte {
 	switch l.Kind {

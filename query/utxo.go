@@ -37,11 +37,17 @@ func (q UTxO) Keys() (keys []chain.Source, exact bool) {
 	if q.n == nil {
 		return []chain.Source{{}}, true
 	}
-	keys, exact, ok := q.n.keys(nil)
+	keys, exact, ok := q.n.keys(nil, func(chain.Source) bool { return true })
 	if !ok {
 		return []chain.Source{{}}, false
 	}
 	return keys, exact
+}
+
+// KeysIn is Keys with sources of some kinds only; false if they cannot promise
+// to find every output that the query wants.
+func (q UTxO) KeysIn(kinds Kinds) (keys []chain.Source, exact, ok bool) {
+	return q.node().keys(nil, func(s chain.Source) bool { return kinds.Has(s.Kind) })
 }
 
 // String returns the query's text; ParseUTxO reads it back.
@@ -165,8 +171,10 @@ func speedUp(s *some[chain.UTxO, chain.Source]) {
 // up.
 type filter struct{}
 
-func (filter) covered(c chain.Coverage) bool                        { return c.Complete }
-func (filter) keys(dst []chain.Source) ([]chain.Source, bool, bool) { return dst, false, false }
+func (filter) covered(c chain.Coverage) bool { return c.Complete }
+func (filter) keys(dst []chain.Source, _ func(chain.Source) bool) ([]chain.Source, bool, bool) {
+	return dst, false, false
+}
 
 type shelley struct{ filter }
 
@@ -185,8 +193,10 @@ func (hasDatum) json() any                    { return map[string]any{"datum": t
 
 type datumHash chain.Hash
 
-func (datumHash) covered(c chain.Coverage) bool                        { return c.Complete }
-func (datumHash) keys(dst []chain.Source) ([]chain.Source, bool, bool) { return dst, false, false }
+func (datumHash) covered(c chain.Coverage) bool { return c.Complete }
+func (datumHash) keys(dst []chain.Source, _ func(chain.Source) bool) ([]chain.Source, bool, bool) {
+	return dst, false, false
+}
 func (d datumHash) match(u *chain.UTxO) bool {
 	h, ok := u.Out.DatumID()
 	return ok && h == chain.Hash(d)
@@ -198,9 +208,11 @@ func (d datumHash) json() any { return map[string]any{"datum_hash": chain.Hash(d
 
 type minLovelace uint64
 
-func (minLovelace) covered(c chain.Coverage) bool                        { return c.Complete }
-func (minLovelace) keys(dst []chain.Source) ([]chain.Source, bool, bool) { return dst, false, false }
-func (m minLovelace) match(u *chain.UTxO) bool                           { return u.Out.Lovelace >= uint64(m) }
+func (minLovelace) covered(c chain.Coverage) bool { return c.Complete }
+func (minLovelace) keys(dst []chain.Source, _ func(chain.Source) bool) ([]chain.Source, bool, bool) {
+	return dst, false, false
+}
+func (m minLovelace) match(u *chain.UTxO) bool { return u.Out.Lovelace >= uint64(m) }
 func (m minLovelace) appendText(dst []byte) []byte {
 	return strconv.AppendUint(append(dst, "lovelace>="...), uint64(m), 10)
 }

@@ -1,0 +1,501 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/query"
+)
+
+func TestContract_4_1_EventsCarryPointAndHeight(t *testing.T) {
+	f := newFx(t)
+	s := f.sub(q("a"), Options{Idle: true})
+	b0 := f.block("t: > a")
+	b1 := f.block()
+	must(t, f.RollbackTo(b0))
+	got := all(t, s)
+	want := []chain.At{b0, b1, b0}
+	if len(got) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	for i, e := range got {
+		if e.At != want[i] {
+			t.Errorf("event %d at %v, want %v", i, e.At, want[i])
+		}
+	}
+	if got[2].Mark == nil || *got[2].Mark != b1 {
+		t.Errorf("the rollback says it left %v, want %v", got[2].Mark, b1)
+	}
+	must(t, f.RollbackTo(chain.Origin))
+	if e := all(t, s); len(e) != 1 || e[0].At != chain.Origin || e[0].At.Height >= 0 {
+		t.Fatalf("%+v: origin lies below height 0", e)
+	}
+}
+
+func TestContract_4_1_TransactionAndBlockEvents(t *testing.T) {
+	f := newFx(t)
+	txs, err := f.SubscribeTx(query.Involves([]byte("a")), Options{Idle: true})
+	must(t, err)
+	blocks, err := f.SubscribeBlock(query.EveryBlock(), Options{})
+	must(t, err)
+	b0 := f.block("bad!: g.0 > b", "other: g.1 > b", "good: > a")
+	b1 := f.block()
+	must(t, f.RollbackTo(b0))
+	ctx := context.Background()
+	for i, want := range []struct {
+		kind  chain.EventKind
+		tx    string
+		valid bool
+		at    chain.At
+		last  bool
+	}{
+		{chain.Included, "bad", false, b0, false}, {chain.Included, "good", true, b0, true}, {chain.Idle, "", false, b1, true}, {chain.RolledBack, "", false, b0, false},
+	} {
+		e, err := txs.Next(ctx)
+		must(t, err)
+		if e.Kind != want.kind || e.At != want.at || e.LastOfBlock != want.last || e.Tx != nil && (f.names[e.Tx.ID] != want.tx || e.Tx.Valid != want.valid) {
+			t.Errorf("event %d: %+v, want %+v", i, e, want)
+		}
+	}
+	for i, want := range []struct {
+		kind chain.EventKind
+		at   chain.At
+	}{{chain.Applied, b0}, {chain.Applied, b1}, {chain.RolledBack, b0}} {
+		e, err := blocks.Next(ctx)
+		must(t, err)
+		if e.Kind != want.kind || e.At != want.at {
+			t.Errorf("block event %d: %+v, want %+v", i, e, want)
+		}
+	}
+}
+
+func TestContract_4_1_DiscardingASpentRestores(t *testing.T) {
+	f := newFx(t)
+	f.block()
+	s := f.sub(q("a"), Options{Start: Origin})
+	f.block("t: g.0")
+	must(t, f.rollback(0))
+	f.want(s, "seed g.0 @origin", "spent g.0 by t @1", "rolledback @0") // and it is not sent again
+}
+
+func TestContract_4_4_Options(t *testing.T) {
+	f := newFx(t, func(c *Config) { c.Bound = 2 })
+	f.block("t: g.0 > a")
+	f.want(f.sub(q("a"), Options{Start: Origin}), "seed g.0 @origin", "spent g.0 by t @0", "created t.0 by t @0")
+	f.want(f.sub(q("a"), Options{Start: Origin, Events: CreatedOnly}), "seed g.0 @origin", "created t.0 by t @0")
+	f.want(f.sub(q("a"), Options{Start: Origin, Events: SpentOnly}), "spent g.0 by t @0")
+	f.want(f.sub(q("a"), Options{}))
+	deflt, none, one := f.sub(q("a"), Options{}), f.sub(q("a"), Options{Bound: Unbounded}), f.sub(q("a"), Options{Bound: 1})
+	f.block("u: > a a")
+	for i, alive := range map[int]bool{0: true, 1: true, 2: false} {
+		s := []*UTxOSubscription{deflt, none, one}[i]
+		if got := f.got(s); strings.HasPrefix(got[len(got)-1], "end") == alive {
+			t.Errorf("bound %d: %v", i, got)
+		}
+	}
+}
+
+// keyed are queries that are found by one key each, and an output they want.
+func keyed(n int) []query.UTxO {
+	h := chain.Hash28{byte(n), byte(n >> 8), 1}
+	id := chain.TxID{byte(n), byte(n >> 8), 2}
+	base := append(append([]byte{0x01}, h[:]...), h[:]...)
+	return []query.UTxO{
+		query.Address(base), query.Payment(h), query.Stake(h), query.Policy(h), query.Asset(h, []byte("x")),
+		query.OutputsOf(id), query.Inputs(chain.TxIn{ID: id, Index: 3}), query.AllOf(query.Address(base), query.MinLovelace(1)),
+	}
+}
+
+// Contract 5.1: subscriptions are found by lookup. With a thousand of each kind
+// an output is compared only with those that share a key with it.
+func TestContract_5_1_MatchingCostsWhatTheBlockHolds(t *testing.T) {
+	f := newFx(t)
+	const n = 1000
+	var wanted []*UTxOSubscription
+	for i := range n {
+		for _, q := range keyed(i) {
+			s := f.sub(q, Options{})
+			if i == 7 {
+				wanted = append(wanted, s)
+			}
+		}
+	}
+	txs := 0
+	for i := range n {
+		s, err := f.SubscribeTx(query.Involves(keyAddress(i)), Options{})
+		must(t, err)
+		s.Wake(func() { txs++ })
+	}
+	h := chain.Hash28{7, 0, 1}
+	u := &chain.UTxO{Ref: chain.TxIn{ID: chain.TxID{7, 0, 2}, Index: 3}, Out: chain.TxOut{
+		Address: keyAddress(7), Lovelace: 1, Assets: []chain.Asset{{Policy: h, Name: []byte("x"), Quantity: 1}, {Policy: h, Name: []byte("y"), Quantity: 1}},
+	}}
+	b := f.next()
+	u.At = b.At
+	b.Txs = []chain.AppliedTx{{ID: u.Ref.ID, Valid: true, Created: []chain.Effect{{UTxO: u}}}}
+	looked := 0
+	query.EachSource(u, f.index[UTxOs].kinds, make([]byte, 64), func(k chain.SourceKind, key []byte) bool {
+		for p := f.index[UTxOs].find(uint8(k), key); p != nil; p = p.next {
+			looked++
+		}
+		return true
+	})
+	if looked != len(keyed(0)) {
+		t.Errorf("%d subscriptions looked at, want %d", looked, len(keyed(0)))
+	}
+	f.apply(b)
+	for i, s := range wanted {
+		if got := all(t, s); len(got) != 1 || got[0].UTxO != u {
+			t.Errorf("query %d got %+v", i, got)
+		}
+	}
+	if txs != 1 {
+		t.Errorf("%d transaction subscriptions woke", txs)
+	}
+	for _, q := range keyed(0) {
+		if keys, _ := q.Keys(); len(keys) != 1 || keys[0].Kind == chain.SourceAll {
+			t.Errorf("%v is found under %v", q, keys)
+		}
+	}
+}
+
+func keyAddress(n int) []byte {
+	keys, _ := keyed(n)[0].Keys()
+	return []byte(keys[0].Key)
+}
+
+func TestContract_5_1_NoAllocationWhenNothingMatches(t *testing.T) {
+	f := newFx(t)
+	subs := make([]*UTxOSubscription, 0, 1000)
+	for i := range cap(subs) {
+		subs = append(subs, f.sub(keyed(i)[i%7], Options{}))
+	}
+	var blocks []*chain.AppliedBlock
+	for i := range chain.Height(600) {
+		blocks = append(blocks, mainnetLike(int(i), pt('m', i)))
+	}
+	i := 0
+	apply := func() {
+		must(t, f.ApplyBlock(blocks[i]))
+		i++
+	}
+	for range 100 {
+		apply()
+	}
+	if n := testing.AllocsPerRun(400, apply); n > 0 {
+		t.Errorf("%v allocations a block", n)
+	}
+	for _, s := range subs {
+		if len(all(t, s)) > 0 {
+			t.Fatal("something matched")
+		}
+	}
+}
+
+// A subscription over a hundred thousand addresses is one subscription.
+func TestContract_5_1_ManyAddressesAreOneSubscription(t *testing.T) {
+	f := newFx(t)
+	const n = 100_000
+	var qs []query.UTxO
+	for i := range n {
+		qs = append(qs, query.Address(fmt.Appendf(nil, "addr %d", i)))
+	}
+	many := query.AnyOf(qs...)
+	s := f.sub(many, Options{})
+	if f.Subscribers() != 1 || len(f.Sources()) != n {
+		t.Fatalf("%d subscriptions, %d sources", f.Subscribers(), len(f.Sources()))
+	}
+	other := f.sub(query.AnyOf(q("addr"), query.Address([]byte("addr 5"))), Options{})
+	b := f.next()
+	u := &chain.UTxO{Out: chain.TxOut{Address: []byte("addr 99999")}, At: b.At}
+	b.Txs = []chain.AppliedTx{{Valid: true, Created: []chain.Effect{{UTxO: u}}}}
+	f.apply(b)
+	if got := all(t, s); len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	s.Cancel()
+	if f.Subscribers() != 1 || len(f.Sources()) != 2 {
+		t.Fatalf("%d subscriptions, %d sources after it went", f.Subscribers(), len(f.Sources()))
+	}
+	b = f.next()
+	v := &chain.UTxO{Out: chain.TxOut{Address: []byte("addr 5")}, At: b.At}
+	b.Txs = []chain.AppliedTx{{Valid: true, Created: []chain.Effect{{UTxO: v}}}}
+	f.apply(b)
+	if got := all(t, other); len(got) != 1 {
+		t.Fatalf("the other one got %+v", got)
+	}
+	// Refused, it leaves nothing behind.
+	_, err := f.SubscribeUTxO(many, Options{Start: After, After: chain.Cursor{At: pt('?', 1), Place: chain.WholeBlock}})
+	f.wantErr(err, ErrUnknownPoint)
+	if len(f.Sources()) != 2 {
+		t.Fatalf("%d sources", len(f.Sources()))
+	}
+	f.CloseAll()
+}
+
+// A query that wants nothing gets nothing, and can be lived with.
+func TestEmptyQuery(t *testing.T) {
+	f := newFx(t)
+	s := f.sub(query.AnyOf(), Options{Idle: true})
+	f.block("t: g.0 > a")
+	f.want(s, "idle @0")
+	s.Cancel()
+	if f.Subscribers() != 0 {
+		t.Fatal("still there")
+	}
+}
+
+// Contract 5.2: names and positions of events depend neither on the query nor
+// on what was probed.
+func TestContract_5_2_NamesDoNotDependOnTheQuery(t *testing.T) {
+	f := newFx(t)
+	wide, narrow := f.sub(q("a,b"), Options{}), f.sub(q("b"), Options{Events: CreatedOnly})
+	f.block("t: g.0 g.1 > a b", "u: t.0 > b a")
+	w, n := all(t, wide), all(t, narrow)
+	if len(w) != 7 || len(n) != 2 {
+		t.Fatalf("%d and %d events", len(w), len(n))
+	}
+	for _, pair := range [][2]int{{3, 0}, {5, 1}} {
+		a, b := w[pair[0]], n[pair[1]]
+		ca, _ := a.Cursor()
+		cb, _ := b.Cursor()
+		if a.ID() != b.ID() || ca != cb {
+			t.Errorf("%s %v and %s %v", a.ID(), ca, b.ID(), cb)
+		}
+	}
+	seen := map[string]bool{}
+	for _, e := range w {
+		if seen[e.ID()] {
+			t.Errorf("%s twice", e.ID())
+		}
+		seen[e.ID()] = true
+	}
+	// Once more in another hub: the same events, the same names.
+	again := newFx(t)
+	again.fork = f.fork - 1
+	s := again.sub(q("a,b"), Options{})
+	again.block("t: g.0 g.1 > a b", "u: t.0 > b a")
+	for i, e := range all(t, s) {
+		if e.ID() != w[i].ID() {
+			t.Errorf("event %d is called %s and %s", i, w[i].ID(), e.ID())
+		}
+	}
+}
+
+func TestOrdered(t *testing.T) {
+	f := newFx(t)
+	s := f.sub(q("a"), Options{Idle: true})
+	for i := range 8 {
+		f.block(fmt.Sprintf("t%d: > a a", i), fmt.Sprintf("u%d: t%d.0 > a", i, i))
+		if i == 4 {
+			must(t, f.rollback(2))
+		}
+	}
+	h, place := chain.Height(-2), int64(-1)
+	for _, e := range all(t, s) {
+		c, _ := e.Cursor()
+		if e.Kind == chain.RolledBack {
+			h, place = e.At.Height, 1<<40
+			continue
+		}
+		if c.At.Height < h || c.At.Height == h && c.Place <= place {
+			t.Errorf("%s after %d+%d", f.text(&e), h, place)
+		}
+		h, place = c.At.Height, c.Place
+	}
+}
+
+func TestAtomic(t *testing.T) {
+	f := newFx(t)
+	s := f.sub(q("a"), Options{})
+	visible := 0
+	s.Wake(func() { // the events of one transaction are there in one flush, the last marked
+		got := all(t, s)
+		visible += len(got)
+		if len(got) == 0 || !got[len(got)-1].LastOfTx || !got[len(got)-1].LastOfBlock {
+			t.Errorf("woken with %d events, the last is none of its transaction", len(got))
+		}
+		for i, e := range got {
+			last := i == len(got)-1
+			if e.LastOfTx != (last || got[i+1].Tx != e.Tx) || e.LastOfBlock != last {
+				t.Errorf("%s: last of tx %v, of block %v", f.text(&e), e.LastOfTx, e.LastOfBlock)
+			}
+		}
+	})
+	f.block("t: g.0 > a a b", "u: t.0 > b a", "v: t.1 > b")
+	if visible != 6 {
+		t.Fatalf("%d events", visible)
+	}
+	// A bounded mailbox takes all of a block's events or none.
+	tight := f.sub(q("a"), Options{Bound: 2})
+	f.block("w: > a a a")
+	if got := f.got(tight); len(got) != 1 {
+		t.Fatal(got)
+	}
+}
+
+func TestReliable(t *testing.T) {
+	f := newFx(t, partial)
+	s := f.sub(q("a"), Options{Seed: SeedNow, Bound: 3})
+	f.want(s, "seed g.0 @origin")
+	f.covering("a", "t: > a")
+	f.covering("a", "u: > a")
+	f.want(s, "created t.0 by t @0", "created u.0 by u @1")
+	f.covering("b", "v: > a") // missed
+	if got := f.got(s); !slices.Equal(got, []string{"end: gap"}) {
+		t.Fatalf("a gap without an error: %v", got)
+	}
+}
+
+func TestReversible(t *testing.T) {
+	f := newFx(t)
+	var subs []*UTxOSubscription
+	for _, d := range []chain.Height{0, 1, 2} {
+		subs = append(subs, f.sub(q("a"), Options{Confirmations: d, Idle: true}))
+	}
+	var seen [3]map[chain.Height]chain.At
+	for i := range seen {
+		seen[i] = map[chain.Height]chain.At{}
+	}
+	for i := range 40 {
+		f.block(fmt.Sprintf("t%d: > a", i))
+		if i%5 == 4 {
+			must(t, f.rollback(f.at.Height-chain.Height(1+i%3)))
+		}
+		for j, s := range subs {
+			for _, e := range all(t, s) {
+				if e.Kind != chain.RolledBack {
+					seen[j][e.At.Height] = e.At
+					continue
+				}
+				for h := range seen[j] {
+					if h > e.At.Height {
+						delete(seen[j], h)
+					}
+				}
+			}
+			for h, at := range seen[j] {
+				if f.back(h) != at {
+					t.Fatalf("depth %d saw %v, which left the chain, and was not told", j, at)
+				}
+			}
+		}
+	}
+}
+
+func TestSettled(t *testing.T) {
+	for d := range chain.Height(4) {
+		f := newFx(t)
+		f.blocks(4)
+		s := f.sub(q("a"), Options{Confirmations: d, Idle: true, Seed: SeedNow})
+		highest := f.at.Height
+		for i := range 40 {
+			f.block(fmt.Sprintf("t%d: > a", i))
+			highest = max(highest, f.at.Height)
+			if back := f.at.Height - chain.Height(1+i%3); i%4 == 3 && highest-back <= 3 {
+				must(t, f.rollback(back))
+			}
+			for _, e := range all(t, s) {
+				switch {
+				case e.Because != chain.Live:
+				case e.Kind == chain.RolledBack:
+					if highest-e.At.Height <= d {
+						t.Fatalf("depth %d saw a rollback of %d", d, highest-e.At.Height)
+					}
+				case e.At.Height > highest-d:
+					t.Fatalf("depth %d was given %v, highest %d", d, e.At, highest)
+				}
+			}
+			if s.watermark() > max(highest-d, -1) {
+				t.Fatalf("depth %d stands at %d, highest %d", d, s.watermark(), highest)
+			}
+		}
+	}
+}
+
+// Contents kept elsewhere: the window keeps whole blocks only as deep as the
+// deepest gate in use.
+func TestContentsAreKeptOnlyAsLongAsNeeded(t *testing.T) {
+	journal := map[chain.Point]*chain.AppliedBlock{}
+	reads := 0
+	broken := false
+	f := newFx(t, func(c *Config) {
+		c.Contents = contents(func(at chain.At) (*chain.AppliedBlock, error) {
+			if reads++; broken || journal[at.Point] == nil {
+				return nil, errModel
+			}
+			return journal[at.Point], nil
+		})
+	})
+	block := func(txs ...string) {
+		b := f.next(txs...)
+		journal[b.At.Point] = b
+		f.apply(b)
+	}
+	whole := func() (n int) {
+		for i := range f.win.n {
+			if f.win.entry(i).b != nil {
+				n++
+			}
+		}
+		return n
+	}
+	block("t0: > a")
+	for range 9 {
+		block()
+	}
+	if n := whole(); n != 0 {
+		t.Fatalf("%d whole blocks for nobody", n)
+	}
+	deep := f.sub(q("a"), Options{Confirmations: 4})
+	if n := whole(); n != 4 {
+		t.Fatalf("%d whole blocks, want 4", n)
+	}
+	block("t1: t0.0 > a")
+	if n := whole(); n != 4 {
+		t.Fatalf("%d whole blocks after another, want 4", n)
+	}
+	reads = 0
+	for range 4 {
+		block()
+	}
+	f.want(deep, "spent t0.0 by t1 @10", "created t1.0 by t1 @10")
+	if reads != 0 {
+		t.Fatalf("%d blocks read by applying", reads)
+	}
+	deep.Cancel()
+	block("t2: t1.0")
+	if n := whole(); n != 0 {
+		t.Fatalf("%d whole blocks for nobody", n)
+	}
+	// Corrections read what they need, before the blocks are gone.
+	s := f.sub(q("a"), Options{Seed: SeedNow})
+	f.want(s, "seed g.0 @origin")
+	must(t, f.rollback(13))
+	f.want(s, "rolledback @13", "correction t1.0 @origin")
+	if reads == 0 {
+		t.Fatal("nothing was read")
+	}
+	// What cannot be read any more ends those who need it, and nobody else.
+	block("t3: t1.0")
+	again, quiet := f.sub(q("a"), Options{Seed: SeedNow}), f.sub(q("a"), Options{})
+	broken = true
+	must(t, f.rollback(13))
+	f.want(again, "end: resync")
+	f.want(quiet, "rolledback @13")
+	if _, err := f.SubscribeUTxO(q("a"), Options{Confirmations: 2}); !errors.Is(err, ErrReach) || !errors.Is(err, errModel) {
+		t.Fatal(err)
+	}
+	// Status is answered from what is kept of every block.
+	broken = false
+	st, err := f.SubscribeStatus(f.txid("t1"))
+	must(t, err)
+	if v, _, _ := st.Poll(); v.State != TxConfirmed || v.At.Height != 10 {
+		t.Fatalf("%+v", v)
+	}
+}
