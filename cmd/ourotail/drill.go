@@ -73,9 +73,9 @@ within a day.
 
 A failed day is reported with the first address that is wrong, the lines about
 it, and how to run just that day again. The same seed makes the same chain and
-the same forks; at which instant a kill strikes is not in anybody's hands. With
---keep the lines your program was given are kept: "consumer < DIR/DAY/stream.jsonl"
-is the same day without the drill.
+the same forks; at which instant a kill strikes, and whether two quick forks are
+seen as one, is not in anybody's hands. With --keep the lines your program was
+given are kept: "consumer < DIR/DAY/stream.jsonl" is the same day without the drill.
 
 Exit codes: 0 all days passed, 10 your program failed a day, 1 ourotail itself
 was wrong or could not go on, 2 usage.`,

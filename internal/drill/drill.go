@@ -148,7 +148,7 @@ const rounds = 8
 func runDay(ctx context.Context, cfg *Config, n int) (res Result, err error) {
 	d := &cfg.Days[n]
 	began := time.Now()
-	res = Result{Day: d.Name, Tests: d.Tests, Catches: d.Catches, Seed: cfg.Seed}
+	res = Result{Day: d.Name, Tests: d.Tests, Catches: d.Catches, Seed: cfg.Seed, Steps: []string{}}
 	s := &stage{cfg: cfg, result: &res, r: rand.New(rand.NewPCG(cfg.Seed, 2)),
 		step: func(text string) { cfg.Progress(Progress{d.Name, n, len(cfg.Days), text}) }}
 	s.step("")

@@ -76,7 +76,7 @@ func drill(t *testing.T, cfg Config) []Result {
 func TestGoodConsumerPassesAllDays(t *testing.T) {
 	days := []string{"all"}
 	if testing.Short() {
-		days = []string{"calm", "two-in-a-row", "fork-while-down"}
+		days = []string{"two-in-a-row", "fork-while-down"}
 	}
 	cfg := config(t, days, example(t, "consumer-good"))
 	if testing.Short() {
@@ -142,6 +142,9 @@ func TestPythonConsumer(t *testing.T) {
 	if err != nil {
 		t.Skip("no python3 here")
 	}
+	if testing.Short() {
+		t.Skip("long")
+	}
 	cfg := config(t, []string{"origin"}, python, "../../examples/consumer-python/consumer.py")
 	if r := drill(t, cfg)[0]; !r.Passed {
 		t.Error(r.Problem)
@@ -165,6 +168,9 @@ func TestConsumersThatDoNotDoTheirPart(t *testing.T) {
 		"closes its input":    {"exec <&-; sleep 100", "stopped reading"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && strings.Contains(c.script, "cat") {
+				t.Skip("long")
+			}
 			cfg := config(t, []string{"origin"}, "sh", "-c", c.script)
 			cfg.Patience = 3 * time.Second
 			if c.script == "sleep 100" { // enough lines to fill a pipe

@@ -80,8 +80,8 @@ func (f *feed) pass(r io.Reader) error {
 	var held []byte // lines of a block that has not ended
 	var block []event
 	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil { // the end, or a line that a kill cut off
+		line, end := in.ReadBytes('\n')
+		if end != nil { // of the lines, or of the one that a kill cut off
 			return nil
 		}
 		ev, point, idle, last, err := parseLine(line)

@@ -118,10 +118,15 @@ func undo(set map[string]*held, to int64, m mistake) {
 // away from balances, and on undo reverses what it did. Made without a mistake
 // it comes to the same.
 func foldSums(events []event, m mistake) map[string]int64 {
+	return foldBy(events, m, func(e *event) string { return e.address })
+}
+
+// foldBy is foldSums with sums by something else than the address.
+func foldBy(events []event, m mistake, key func(*event) string) map[string]int64 {
 	type change struct {
-		slot    int64
-		address string
-		amount  int64
+		slot   int64
+		of     string
+		amount int64
 	}
 	sums := map[string]int64{}
 	var changes []change
@@ -138,7 +143,7 @@ func foldSums(events []event, m mistake) map[string]int64 {
 			undone = true
 			for n := len(changes) - 1; !skip && n >= 0 && changes[n].slot > to && changes[n].slot != noSlot; n-- {
 				if c := changes[n]; c.amount < 0 && !m.noRevive || c.amount > 0 && !m.noRemove {
-					sums[c.address] -= c.amount
+					sums[c.of] -= c.amount
 				}
 				changes = changes[:n]
 			}
@@ -155,8 +160,8 @@ func foldSums(events []event, m mistake) map[string]int64 {
 		if e.spent {
 			amount = -amount
 		}
-		sums[e.address] += amount
-		changes = append(changes, change{e.slot, e.address, amount})
+		sums[key(e)] += amount
+		changes = append(changes, change{e.slot, key(e), amount})
 	}
 	for a, n := range sums {
 		if n == 0 {
@@ -166,28 +171,37 @@ func foldSums(events []event, m mistake) map[string]int64 {
 	return sums
 }
 
-// diagnose returns the mistake of a consumer that answers so; nil if no known
-// one does.
-func diagnose(events []event, answer map[string]int64) *mistake {
+// diagnose returns the mistake of a consumer that answers so, nil if no known
+// one does, and what it makes of single outputs.
+func diagnose(events []event, answer map[string]int64) (m *mistake, outputs map[string]int64) {
+	byOutput := func(e *event) string { return e.ref }
 	for i, m := range mistakes {
-		if same(fold(events, m), answer) || same(foldSums(events, m), answer) {
-			return &mistakes[i]
+		if same(foldSums(events, m), answer) {
+			return &mistakes[i], foldBy(events, m, byOutput)
+		}
+		if same(fold(events, m), answer) {
+			outputs := map[string]int64{}
+			for ref, o := range foldOutputs(events, m) {
+				if o.spent == notSpent && o.lovelace > 0 {
+					outputs[ref] = o.lovelace
+				}
+			}
+			return &mistakes[i], outputs
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-// culprits returns the outputs of an address that a mistake gets wrong.
-func culprits(events []event, m *mistake, address string) map[string]bool {
+// culprits returns the outputs of an address that a consumer gets wrong.
+func culprits(events []event, outputs map[string]int64, address string) map[string]bool {
 	refs := map[string]bool{}
-	if m == nil {
+	if outputs == nil {
 		return refs
 	}
-	right, wrong := foldOutputs(events, mistake{}), foldOutputs(events, *m)
-	unspent := func(o *held) bool { return o != nil && o.spent == notSpent }
+	right := foldBy(events, mistake{}, func(e *event) string { return e.ref })
 	for i := range events {
-		if ref := events[i].ref; events[i].address == address && unspent(right[ref]) != unspent(wrong[ref]) {
-			refs[ref] = true
+		if e := &events[i]; e.address == address && right[e.ref] != outputs[e.ref] {
+			refs[e.ref] = true
 		}
 	}
 	return refs

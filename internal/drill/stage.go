@@ -329,11 +329,11 @@ func (s *stage) finish(ctx context.Context) error {
 		return nil
 	}
 	s.result.Difference, s.result.Differences = d, n
-	m := diagnose(events, got)
+	m, outputs := diagnose(events, got)
 	if m != nil {
 		s.result.Diagnosis = m.describe
 	}
-	s.result.Around = around(events, d, culprits(events, m, d.Address))
+	s.result.Around = around(events, d, culprits(events, outputs, d.Address))
 	return &consumerError{fmt.Errorf("its answer is wrong for %s", plural(n, "address", "addresses"))}
 }
 
