@@ -70,6 +70,15 @@ func (sc *script) apply(op operation, n int) {
 	sc.w.commit(op.blocks[:n])
 }
 
+// skip does n operations to the model.
+func (sc *script) skip(n int) *script {
+	for range n {
+		op := sc.next()
+		sc.apply(op, op.steps())
+	}
+	return sc
+}
+
 // run does an operation to a store.
 func (op operation) run(s *Store, w *world) error {
 	if op.undo > 0 {
@@ -80,11 +89,7 @@ func (op operation) run(s *Store, w *world) error {
 
 // moment is a script's model after n operations and part of the next.
 func moment(seed uint64, n, part int) *world {
-	sc := newScript(seed)
-	for range n {
-		op := sc.next()
-		sc.apply(op, op.steps())
-	}
+	sc := newScript(seed).skip(n)
 	if part > 0 {
 		op := sc.next()
 		sc.apply(op, min(part, op.steps()))
@@ -92,12 +97,13 @@ func moment(seed uint64, n, part int) *world {
 	return sc.w
 }
 
-// check looks for a moment from operation n on, not further than its end, that
-// the store stands at, and returns it.
-func moments(s *Store, seed uint64, n, parts int) (part int, err error) {
+// moments looks for the moment, from the end of operation n to the end of the
+// next, that the store stands at: how many blocks of the next are done.
+func moments(s *Store, seed uint64, n int) (part int, err error) {
 	if err := s.Commit(nil); err != nil { // sweep what the kill left
 		return 0, err
 	}
+	parts := newScript(seed).skip(n).next().steps()
 	err = fmt.Errorf("head %s is none of the chain", s.Head().At())
 	for part := 0; part <= parts; part++ {
 		w := moment(seed, n, part)
@@ -120,7 +126,7 @@ var errKilled = errors.New("killed here")
 // so small that nearly every block is oversized. Opened again, the store must
 // stand behind a whole block.
 func TestKillBetweenTransactions(t *testing.T) {
-	seeds := 4
+	seeds := 3
 	if testing.Short() {
 		seeds = 1
 	}
@@ -178,7 +184,7 @@ func killEverywhere(t *testing.T, seed uint64, hit map[string]int) {
 			}
 			at.hook = nil
 			s = mustOpen(t, at)
-			if _, err := moments(s, seed, n, op.steps()); err != nil {
+			if _, err := moments(s, seed, n); err != nil {
 				t.Fatalf("operation %d (%d blocks, %d undone), kill %d: %v", n, len(op.blocks), op.undo, fail, err)
 			}
 			if err := s.Close(); err != nil {
@@ -243,14 +249,9 @@ func TestKillProcess(t *testing.T) {
 		err := error(nil)
 		for _, n := range []int{acked, acked + 1} {
 			var part int
-			if part, err = moments(s, childSeed, n, 100); err == nil {
-				sc := newScript(childSeed)
-				for range n {
-					op := sc.next()
-					sc.apply(op, op.steps())
-				}
+			if part, err = moments(s, childSeed, n); err == nil {
 				if part > 0 { // finish what it was doing
-					op := sc.next()
+					op := newScript(childSeed).skip(n).next()
 					if err = op.rest(part).run(s, moment(childSeed, n, part)); err != nil {
 						t.Fatal(err)
 					}

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given { // each check of the model is hundreds of commits and reads of every key
-		checks := "30"
+		checks := "20"
 		if testing.Short() {
 			checks = "10"
 		}
