@@ -97,9 +97,10 @@ func TestAudit(t *testing.T) {
 			_, _, code := ourotailCmd(ctx, append([]string{"run"}, node...)...)
 			ended <- code
 		}()
+		// Not by the command, which would hold the directory for a moment itself.
 		devtest.Eventually(t, "the follower answers", func() bool {
-			out, _, code := ourotailCmd(ctx, "status", "--data-dir", dir, "--json")
-			return code == exitOK && strings.Contains(out, `"running":true`)
+			s, err := remoteStatus(ctx, dir, false)
+			return err == nil && s.Running
 		})
 		check(t)
 		t.Setenv("CARDANO_NODE_SOCKET_PATH", "")
