@@ -69,6 +69,12 @@ func Open(ctx context.Context, cfg Config) (*Follower, error) {
 		return nil, errors.New("ourotail: a socket path, a genesis and a data directory are required")
 	}
 	k := chain.Height(g.K)
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := checkRoom(cfg.DataDir, cfg.Memory); err != nil {
+		return nil, err
+	}
 	st, err := store.Open(store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Terms: terms, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
@@ -99,7 +105,7 @@ func (f *Follower) prepare(ctx context.Context) error {
 	}
 	f.follow = follow.New(follow.Config{
 		Dial:            f.dial,
-		Store:           st,
+		Store:           roomyStore{st, f.cfg.DataDir, f.cfg.Memory},
 		Hub:             f.hub,
 		K:               chain.Height(g.K),
 		ByronEpochSlots: g.ByronEpochSlots,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/ourotail/ourotail/chain"
@@ -32,7 +33,8 @@ func (v *View) Indexed() bool { return v.snap.Indexed() }
 // UTxOs calls fn for every unspent output that the query wants, in ascending
 // order of reference. What fn is given is its own to keep. An error of fn ends
 // the reading and is returned.
-func (v *View) UTxOs(ctx context.Context, q query.UTxO, fn func(*chain.UTxO) error) error {
+func (v *View) UTxOs(ctx context.Context, q query.UTxO, fn func(*chain.UTxO) error) (err error) {
+	defer damaged(&err)
 	points := map[chain.Height]chain.At{}
 	take := func(o *chain.Output) error {
 		u, err := v.decode(o, points)
@@ -166,11 +168,11 @@ type Digest struct {
 }
 
 // Digest reads the whole set.
-func (v *View) Digest(ctx context.Context) (Digest, error) {
-	var d Digest
+func (v *View) Digest(ctx context.Context) (d Digest, err error) {
+	defer damaged(&err)
 	var acc canon.Accumulator
 	var line []byte
-	err := v.snap.UTxOs(ctx, chain.Source{Kind: chain.SourceAll}, func(o *chain.Output) error {
+	err = v.snap.UTxOs(ctx, chain.Source{Kind: chain.SourceAll}, func(o *chain.Output) error {
 		out, err := ledger.DecodeOutput(o.Era, o.Raw)
 		if err != nil {
 			return fmt.Errorf("output %s in the store: %w", o.Ref, err)
@@ -183,4 +185,16 @@ func (v *View) Digest(ctx context.Context) (Digest, error) {
 	})
 	d.Accumulator = acc.String()
 	return d, err
+}
+
+// damaged turns a runtime panic of the database, which does not expect damage in
+// its tables, into an error that says so.
+func damaged(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case runtime.Error:
+		*err = fmt.Errorf("%w: %w", store.ErrDamaged, r)
+	default:
+		panic(r)
+	}
 }

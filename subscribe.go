@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/follow"
@@ -32,6 +33,7 @@ func (f *Follower) openHub(ctx context.Context) error {
 		},
 		FirstHeight: g.FirstHeight,
 		Genesis:     f.genesisRows,
+		Contents:    &journalBlocks{f: f, builder: resolve.Builder{ByronEpochSlots: g.ByronEpochSlots}},
 		Logger:      f.cfg.Logger,
 	})
 	floor, err := f.published(st.Floor)
@@ -42,13 +44,6 @@ func (f *Follower) openHub(ctx context.Context) error {
 		return fmt.Errorf("filling the hub: %w", err)
 	}
 	builder := resolve.Builder{ByronEpochSlots: g.ByronEpochSlots}
-	createdAt := func(h chain.Height) (chain.At, error) {
-		l, ok, err := f.store.LinkAt(chain.Position{Height: h})
-		if err == nil && !ok {
-			err = fmt.Errorf("no block is kept for height %d", h)
-		}
-		return l.At(), err
-	}
 	var e chain.Effects
 	for h := floor.Height + 1; h <= st.Head.Height; h++ {
 		if err := ctx.Err(); err != nil {
@@ -60,7 +55,7 @@ func (f *Follower) openHub(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("filling the hub from the journal: %w", err)
 		}
-		b, err := builder.Build(&e, createdAt)
+		b, err := builder.Build(&e, f.createdAt)
 		if err != nil {
 			return fmt.Errorf("filling the hub from the journal: %w", err)
 		}
@@ -69,6 +64,37 @@ func (f *Follower) openHub(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// createdAt names the main block at a height of our chain.
+func (f *Follower) createdAt(h chain.Height) (chain.At, error) {
+	l, ok, err := f.store.LinkAt(chain.Position{Height: h})
+	if err == nil && !ok {
+		err = fmt.Errorf("no block is kept for height %d", h)
+	}
+	return l.At(), err
+}
+
+// journalBlocks rebuilds blocks from the journal for the hub, which holds only what
+// its deepest gate needs.
+type journalBlocks struct {
+	f       *Follower
+	mu      sync.Mutex
+	builder resolve.Builder
+}
+
+// Block implements hub.Contents.
+func (c *journalBlocks) Block(at chain.At) (*chain.AppliedBlock, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var e chain.Effects
+	if err := c.f.store.Effects(chain.Position{Height: at.Height}, &e); err != nil {
+		return nil, err
+	}
+	if e.Point != at.Point {
+		return nil, fmt.Errorf("the journal has %v at height %d, not %v", e.Point, at.Height, at.Point)
+	}
+	return c.builder.Build(&e, c.f.createdAt)
 }
 
 // published is a point as the hub knows it: a boundary block is replaced by the

@@ -108,7 +108,11 @@ func (f *Follower) undo(ctx context.Context, to chain.Point, tip chain.Tip) erro
 		}
 		target = l
 	}
-	if floor := f.cfg.Store.Floor(); target.Height < floor.Height || f.cfg.Store.Highest()-target.Height > f.cfg.K {
+	floor := f.cfg.Store.Floor()
+	// A main block at the floor's height that is not the floor lies below it: the
+	// floor is the boundary block that repeats its height.
+	under := target.Height < floor.Height || target.Height == floor.Height && target.Point != floor.Point && !target.Boundary
+	if under || f.cfg.Store.Highest()-target.Height > f.cfg.K {
 		return f.diverged(target.At().String(), tip, fmt.Sprintf("it is more than k = %d blocks below the highest block we had", f.cfg.K))
 	}
 	f.status.update(func(s *Status) { s.Phase = RollingBack })

@@ -88,6 +88,10 @@ func (f *Follower) Run(ctx context.Context, stop Stop) error {
 		case errors.Is(err, errDone):
 			return nil
 		case ctx.Err() != nil:
+			var fatal *FatalError
+			if errors.As(err, &fatal) { // the last commit failed: that is no clean end
+				return err
+			}
 			return ctx.Err()
 		}
 		if f.status.get().Blocks > before {
@@ -158,7 +162,7 @@ func (f *Follower) load() error {
 	}
 	if err := f.points.Load(links, whole); err != nil {
 		return &FatalError{Op: "reading the last points", At: f.cfg.Store.Head().At(), Cause: err,
-			Hint: "the store is damaged; run `ourotail check` on the data directory, or start over with an empty one"}
+			Hint: "the store is damaged; start over with an empty data directory"}
 	}
 	if head, ok := f.points.Head(); ok && head != f.cfg.Store.Head() {
 		return &FatalError{Op: "reading the last points", At: f.cfg.Store.Head().At(), Cause: fmt.Errorf("they end at %s", head.At()),
@@ -292,7 +296,7 @@ func (f *Follower) behind(tip chain.Tip) (bool, error) {
 	for _, boundary := range []bool{false, true} {
 		l, ok, err := f.cfg.Store.LinkAt(chain.Position{Height: tip.Height, Boundary: boundary})
 		if err != nil {
-			return false, err
+			return false, &FatalError{Op: "looking up the node's tip", At: head.At(), Cause: err}
 		}
 		if ok && l.Point == tip.Point {
 			return true, nil

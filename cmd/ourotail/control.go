@@ -45,7 +45,11 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer func() {
+		if err != nil {
+			done()
+		}
+	}()
 	// We hold the data directory: a socket that is there is a dead process's.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -94,6 +98,7 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 		stop()
 		srv.Close()
 		<-ended
+		done() // the listener removes the socket by this name
 	}, nil
 }
 
@@ -121,6 +126,10 @@ func askControl(ctx context.Context, dir, path string, values url.Values) (*http
 		return nil, err
 	}
 	resp, err := client.Do(req)
+	for wait := 50 * time.Millisecond; err != nil && ctx.Err() == nil && wait < 4*time.Second; wait *= 2 {
+		time.Sleep(wait) // it may be about to listen, or about to end
+		resp, err = client.Do(req)
+	}
 	if err != nil {
 		return nil, coded(exitHeld, fmt.Errorf("the data directory %s is in use, and its holder does not answer on its control socket: %w", dir, err))
 	}

@@ -22,7 +22,7 @@ func (f *devnodeFlags) options(cmd *cobra.Command) (forge.Options, error) {
 	if opts.Shape, err = forge.ParseShape(f.generate); err != nil {
 		return opts, usage("--generate: %w", err)
 	}
-	for _, name := range []string{"testnet-magic", "network"} {
+	for _, name := range []string{"testnet-magic"} { // --network may come from an environment made for a real node
 		if text, _ := cmd.Flags().GetString(name); cmd.Flags().Changed(name) {
 			n, err := strconv.ParseUint(text, 10, 32)
 			if err != nil || n == 0 {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chainsync"
 	"github.com/ourotail/ourotail/follow"
 	"github.com/ourotail/ourotail/ledger"
@@ -17,15 +19,16 @@ import (
 // Exit codes; --help lists them, and scripts may rely on them.
 const (
 	exitOK       = 0
-	exitFailed   = 1 // anything not listed below
-	exitUsage    = 2 // flags or arguments
-	exitHeld     = 3 // another process holds the data directory
-	exitNode     = 4 // the node cannot be reached, or refuses us
-	exitDiverged = 5 // the node's chain or network is not the one the data directory holds
-	exitBadInput = 6 // a block, query or file given to us is not what it should be
-	exitNotThere = 7 // nothing answers: no data directory, no running follower
-	exitDegraded = 8 // status --check: working on it
-	exitFailing  = 9 // status --check: somebody should look
+	exitFailed   = 1  // anything not listed below
+	exitUsage    = 2  // flags or arguments
+	exitHeld     = 3  // another process holds the data directory
+	exitNode     = 4  // the node cannot be reached, or refuses us
+	exitDiverged = 5  // the node's chain or network is not the one the data directory holds
+	exitBadInput = 6  // a block, query or file given to us is not what it should be
+	exitNotThere = 7  // nothing answers: no data directory, no running follower
+	exitDegraded = 8  // status --check: working on it
+	exitFailing  = 9  // status --check: somebody should look
+	exitDisk     = 12 // the disk has no room to go on safely
 )
 
 const exitHelp = `Exit codes:
@@ -35,6 +38,7 @@ const exitHelp = `Exit codes:
   3 directory held  7 no data directory there, or no follower running
   8, 9              status --check: the follower is degraded, is failing
   11                audit: the node does not agree with the directory
+  12                the disk has too little room to go on safely
 `
 
 // codedError carries the exit code of a failure.
@@ -73,8 +77,8 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &c):
 		return c.code
-	case errors.Is(err, context.Canceled):
-		return exitOK // asked to end by a signal, and ended
+	case errors.Is(err, context.Canceled), errors.Is(err, syscall.EPIPE):
+		return exitOK // asked to end, by a signal or by a reader that went away, and ended
 	}
 	return classify(err)
 }
@@ -82,7 +86,10 @@ func exitCode(err error) int {
 // classify gives an error of the library its exit code.
 func classify(err error) int {
 	var node *chainsync.Error
+	var disk *ourotail.DiskError
 	switch {
+	case errors.As(err, &disk), errors.Is(err, syscall.ENOSPC):
+		return exitDisk
 	case errors.Is(err, store.ErrHeld):
 		return exitHeld
 	case errors.Is(err, store.ErrNoStore):

@@ -15,6 +15,8 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A reader that has gone away is an error of writing, after which we clean up.
+	signal.Ignore(syscall.SIGPIPE)
 	// A second signal ends the process at once: the store is crash-safe.
 	go func() {
 		<-ctx.Done()

@@ -96,7 +96,9 @@ func runFollower(cmd *cobra.Command, cfg ourotail.Config) error {
 	}
 	rep := newReporter(f, cmd.ErrOrStderr(), cfg.Logger)
 	err = attended(cmd.Context(), f, rep, f.Run)
-	rep.summary()
+	if err == nil || f.Progress().Blocks > 0 {
+		rep.summary()
+	}
 	return errors.Join(err, f.Close())
 }
 

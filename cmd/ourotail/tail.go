@@ -34,10 +34,16 @@ is a line of its own: discard everything above the point it names.
 
 Formats:
   pretty    for people
-  json      one JSON object a line: {"event": apply|undo, "point", "record"}
+  json      one JSON object a line: {"event": seed|apply|undo, "point", "height",
+            "record"}; on undo discard every record with a greater height
   effects   the canonical text: "+ OUTPUT", "- OUTPUT by TXID", "! POINT" for a fork
 
-A reader that is slow brakes following; nothing is lost.`,
+A reader that is slow brakes following, and a signal ends it only after what is
+committed has been printed: nothing is lost. After a kill, give the last point that
+you have processed to --from, if it is among the last k blocks.
+
+From origin the outputs of the genesis come first (in JSON as event seed; the
+canonical text has no line for them).`,
 		Example: `  ourotail tail --socket-path node.socket --network preview
   ourotail tail addr_test1... --network preview --format json | consumer
   ourotail tail --from origin --exit-at-tip --format effects --data-dir D`,
@@ -61,6 +67,9 @@ A reader that is slow brakes following; nothing is lost.`,
 				return err
 			}
 			cfg.ExitAtTip = exitAtTip
+			if confirmations > int64(cfg.Genesis.K) {
+				return usage("--confirmations %d is more than k = %d of this network: no rollback is deeper", confirmations, cfg.Genesis.K)
+			}
 			t := &tail{start: start, query: q, out: newPrinter(cmd.OutOrStdout(), format),
 				opts: hub.Options{Confirmations: chain.Height(confirmations), Bound: hub.Unbounded}}
 			return t.follow(cmd.Context(), cmd, cfg)
@@ -116,9 +125,11 @@ func (t *tail) follow(ctx context.Context, cmd *cobra.Command, cfg ourotail.Conf
 	rep := newReporter(f, nil, cfg.Logger)
 	following, stop := context.WithCancel(ctx)
 	defer stop()
+	// A signal ends following, not reading: what is committed is printed, so that
+	// the directory never stands above the last line.
 	read := make(chan error, 1)
 	go func() {
-		err := t.read(ctx, sub)
+		err := t.read(context.WithoutCancel(ctx), sub)
 		t.brake.release()
 		if err != nil {
 			stop() // nobody reads: nothing to follow for
@@ -126,11 +137,7 @@ func (t *tail) follow(ctx context.Context, cmd *cobra.Command, cfg ourotail.Conf
 		read <- err
 	}()
 	err = attended(following, f, rep, f.Run)
-	if err == nil {
-		f.CloseSubscriptions() // the reader gets what is left, then the end
-	} else {
-		sub.Cancel()
-	}
+	f.CloseSubscriptions() // unless they have failed, the reader gets what is left, then the end
 	if rerr := <-read; rerr != nil && !errors.Is(rerr, hub.ErrCancelled) {
 		return rerr // its own, or what following failed of
 	}
@@ -167,12 +174,19 @@ func (t *tail) subscribe(ctx context.Context, cmd *cobra.Command, f *ourotail.Fo
 		}
 		t.opts.Start = hub.Origin
 	default:
-		at, ok, err := f.Find(t.start.point)
+		at, err := f.Ancestor(t.start.point)
+		if errors.Is(err, ourotail.ErrForgotten) {
+			return nil, coded(exitUsage, fmt.Errorf("--from %s: %w; the head of %s is %s: give an older point of yours", t.start.point, err, f.Path(), head.At()))
+		}
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
-			return nil, coded(exitUsage, fmt.Errorf("--from %s: this point is not on the chain in %s, whose head is %s", t.start.point, f.Path(), head.At()))
+		if found, ok, err := f.Find(t.start.point); err != nil {
+			return nil, err
+		} else if !ok || found != at { // undone meanwhile: what lies above has to be discarded
+			if err := t.out.event(&chain.UTxOEvent{Kind: chain.RolledBack, At: at}); err != nil {
+				return nil, err
+			}
 		}
 		t.opts.Start, t.opts.After = hub.After, chain.Cursor{At: at, Place: chain.WholeBlock}
 	}

@@ -10,8 +10,9 @@ import (
 
 // Envelope is one line of a stream, in the shape that oura made customary.
 type Envelope struct {
-	Event  string `json:"event"`           // apply, undo, idle, or seed for what existed before
+	Event  string `json:"event"`           // apply, undo, idle, or seed for what existed where the stream begins
 	Point  *Point `json:"point,omitempty"` // of the block; of undo the last valid point; absent for origin
+	Height int64  `json:"height"`          // of the point; of undo: discard every record with a greater height; -1 for origin
 	Record *UTxO  `json:"record,omitempty"`
 	Cursor string `json:"cursor,omitempty"`
 }
@@ -77,7 +78,7 @@ type Spent struct {
 
 // Of returns the envelope of an event.
 func Of(e *chain.UTxOEvent) Envelope {
-	env := Envelope{Point: pointOf(e.At.Point)}
+	env := Envelope{Point: pointOf(e.At.Point), Height: int64(e.At.Height)}
 	switch e.Kind {
 	case chain.RolledBack:
 		env.Event = "undo"
