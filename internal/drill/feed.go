@@ -37,14 +37,13 @@ const noSlot = -1
 type feed struct {
 	to io.Writer
 
-	mu       sync.Mutex
-	at       chain.Point // of the last block given whole, or undone to
-	begun    bool
-	events   []event
-	writing  bool // waiting for the consumer to read
-	changed  chan struct{}
-	undos    int
-	lastUndo chain.Point
+	mu      sync.Mutex
+	at      chain.Point // of the last block given whole, or undone to
+	begun   bool
+	events  []event
+	writing bool // waiting for the consumer to read
+	changed chan struct{}
+	undos   int
 }
 
 func newFeed(to io.Writer) *feed { return &feed{to: to, changed: make(chan struct{})} }
@@ -80,9 +79,12 @@ func (f *feed) pass(r io.Reader) error {
 	var held []byte // lines of a block that has not ended
 	var block []event
 	for {
-		line, end := in.ReadBytes('\n')
-		if end != nil { // of the lines, or of the one that a kill cut off
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) { // a line that a kill cut off is no line
 			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading ourotail's lines: %w", err)
 		}
 		ev, point, idle, last, err := parseLine(line)
 		if err != nil {
@@ -112,7 +114,6 @@ func (f *feed) pass(r io.Reader) error {
 		f.at, f.begun = point, true
 		if ev.undo {
 			f.undos++
-			f.lastUndo = point
 		}
 		close(f.changed)
 		f.changed = make(chan struct{})
