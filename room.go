@@ -34,12 +34,9 @@ func reserve(memory int64) uint64 {
 
 // checkRoom refuses to write where the reserve is gone.
 func checkRoom(dir string, memory int64) error {
-	free, err := diskFree(dir)
-	if err != nil {
-		return nil // a file system that does not tell cannot be watched
-	}
-	if want := reserve(memory); free < want {
-		return &DiskError{Dir: dir, Free: free, Want: want}
+	// A file system that does not tell cannot be watched.
+	if free, err := diskFree(dir); err == nil && free < reserve(memory) {
+		return &DiskError{Dir: dir, Free: free, Want: reserve(memory)}
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func handshake(limited, ctx context.Context, sock net.Conn, cfg Config) (*Conn, 
 	}
 	if c.cause() != nil {
 		c.wait.Wait()
-		closeNode(c.node)
+		_ = closeNode(c.node)
 		return nil, c.cause()
 	}
 	c.mu.Lock()

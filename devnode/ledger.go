@@ -57,11 +57,12 @@ func (c *Chain) acquire(t target) (s *ledgerState, why acquireFailure, err error
 	}
 	n := c.lenLocked()
 	oldest := max(n-1-k, -1)
-	i, ok := n-1, true
+	i := n - 1
 	switch t.kind {
 	case targetImmutableTip:
 		i = oldest
 	case targetPoint:
+		var ok bool
 		if i, ok = c.findLocked(t.point); !ok || i < oldest {
 			if oldest >= 0 && (t.point.IsOrigin() || t.point.Slot < c.atLocked(oldest).Point.Slot) {
 				return nil, pointTooOld, nil

@@ -187,7 +187,7 @@ func removeStale(path string) error {
 	if st.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("devnode: %s exists and is not a socket: it is left alone", path)
 	}
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+	if c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path); err == nil {
 		_ = c.Close()
 		return fmt.Errorf("devnode: %s: %w", path, ErrSocketInUse)
 	}

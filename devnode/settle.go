@@ -143,7 +143,7 @@ func GenerateDir(ctx context.Context, dir string, opts forge.Options, n int, pro
 	}
 	h := sha256.New()
 	for _, l := range set {
-		io.WriteString(h, l)
+		h.Write([]byte(l))
 		h.Write([]byte{'\n'})
 	}
 	digests := fmt.Sprintf("point %v\nheight %d\nutxos %d\neffects %x\nset %x\n",
@@ -184,7 +184,9 @@ func blockLine(out io.Writer, all hash.Hash, o *forge.Oracle, b forge.Block) err
 	if text != "" {
 		text += "\n"
 	}
-	io.WriteString(all, text)
+	if _, err := io.WriteString(all, text); err != nil {
+		return err
+	}
 	own := sha256.Sum256([]byte(text))
 	_, err = fmt.Fprintf(out, "%d %d %v %v %d %d %d %d %d %d %d %x %x %x\n", b.Height, b.Point.Slot, b.Point.Hash, b.Era,
 		len(e.Txs), created, spent, made, in, s.Count, s.Lovelace, s.Accumulator, own[:8], all.Sum(nil)[:8])

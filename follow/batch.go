@@ -181,11 +181,9 @@ func (f *Follower) cut(n int) {
 		f.resolver.Cut(e)
 		f.open.bytes -= len(e.Raw)
 		f.open.recycle(e)
-		below := chain.Point{}
+		below := f.cfg.Store.Head().Point
 		if i > 0 {
 			below = f.open.blocks[i-1].Point
-		} else {
-			below = f.cfg.Store.Head().Point
 		}
 		if _, err := f.points.CutTo(below); err != nil {
 			panic(fmt.Sprintf("the open batch is not on our points: %v", err)) // our own invariant

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode/forge"
@@ -259,7 +258,6 @@ func (s *fakeStore) Rollback(_ context.Context, to chain.Point) error {
 
 // fakeHub keeps the blocks it was shown, in two halves.
 type fakeHub struct {
-	mu       sync.Mutex
 	subs     int
 	buffered []chain.At // the chain as buffered
 	shown    []chain.At // and as flushed

@@ -44,7 +44,7 @@ type Config struct {
 // Defaults of Config.
 const (
 	DefaultSeedWindow chain.Height = 2160
-	DefaultBound                   = 65536
+	DefaultBound      int          = 65536
 )
 
 // Hub is the registry and the fan-out. It is safe for concurrent use, except

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/ourotail/ourotail/address"
@@ -224,5 +223,3 @@ func appendRef(dst []byte, r chain.TxIn) []byte {
 	dst = append(strconv.AppendUint(dst, uint64(r.Index), 10), '@')
 	return append(dst, r.ID.String()...)
 }
-
-const maxIndex = math.MaxUint32

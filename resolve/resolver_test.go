@@ -53,7 +53,7 @@ func block(height int, txs ...tx) *chain.Effects {
 	return e
 }
 
-func ref(id_, ix int) chain.TxIn { return chain.TxIn{ID: id(id_), Index: uint32(ix)} }
+func ref(tx, ix int) chain.TxIn { return chain.TxIn{ID: id(tx), Index: uint32(ix)} }
 
 func TestEveryInputResolvesOrIsNamed(t *testing.T) {
 	old := set{ref(1, 0): {Ref: ref(1, 0), Height: 3, Lovelace: 77}}

@@ -158,7 +158,7 @@ func serveAudit(f *ourotail.Follower) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(report)
+		_ = json.NewEncoder(w).Encode(report) // who asked has gone
 	}
 }
 

@@ -70,7 +70,7 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(s)
+		_ = json.NewEncoder(w).Encode(s) // who asked has gone
 	})
 	mux.HandleFunc("GET /utxos", func(w http.ResponseWriter, r *http.Request) {
 		q, err := parseQueries(r.URL.Query()["query"])
@@ -91,9 +91,9 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		srv.Serve(l)
+		_ = srv.Serve(l) // it ends when it is closed
 	}()
-	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	return func() {
 		stop()
 		srv.Close()

@@ -37,6 +37,7 @@ const exitHelp = `Exit codes:
   2 usage           6 a block, query or file that was given is bad
   3 directory held  7 no data directory there, or no follower running
   8, 9              status --check: the follower is degraded, is failing
+  10                drill: the consumer failed a day
   11                audit: the node does not agree with the directory
   12                the disk has too little room to go on safely
 `

@@ -53,7 +53,7 @@ func (r *reporter) run(ctx context.Context) {
 	var bar *progressbar.ProgressBar
 	defer func() {
 		if bar != nil {
-			bar.Exit()
+			_ = bar.Exit()
 		}
 	}()
 	for {
@@ -86,7 +86,7 @@ func (r *reporter) show(bar *progressbar.ProgressBar, s follow.Status) *progress
 	}
 	_, mb := r.rates(s)
 	bar.Describe(fmt.Sprintf("%s · slot %s · %.1f MB/s", s.Phase, humanize.Comma(int64(s.Head.Point.Slot)), mb))
-	bar.Set64(min(max(int64(s.Head.Height), 0), int64(s.Tip.Height)))
+	_ = bar.Set64(min(max(int64(s.Head.Height), 0), int64(s.Tip.Height)))
 	return bar
 }
 

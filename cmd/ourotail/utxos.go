@@ -95,8 +95,8 @@ func writeUTxOs(ctx context.Context, w, notes io.Writer, v *ourotail.View, q que
 	switch format {
 	case "lines":
 		err = v.Lines(ctx, q, func(line []byte) error {
-			out.Write(line)
-			return out.WriteByte('\n')
+			_, err := out.Write(append(line, '\n'))
+			return err
 		})
 	case "json":
 		enc := json.NewEncoder(out)

@@ -3,8 +3,8 @@ package forge
 import (
 	"hash/crc32"
 
+	"crypto/sha3"
 	"golang.org/x/crypto/blake2b"
-	"golang.org/x/crypto/sha3"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode/internal/wire"

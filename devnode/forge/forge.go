@@ -32,7 +32,6 @@ type Forge struct {
 	again   map[chain.TxIn]*Output // outputs that orphans made again on the new branch
 	wallet  [][]byte               // addresses that outputs go to again and again
 	assets  []assetKind
-	deep    bool // the deeply nested datum was made
 	scratch []byte
 }
 

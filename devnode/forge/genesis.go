@@ -36,12 +36,12 @@ const (
 )
 
 // WriteConfig writes config.json and the genesis files it names into a folder.
-func (g *Genesis) WriteConfig(dir string) error {
+func (gen *Genesis) WriteConfig(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("genesis files: %w", err)
 	}
-	for name, b := range map[string][]byte{configFile: g.config, byronFile: g.byron, shelleyFile: g.shelley,
-		alonzoFile: g.alonzo, conwayFile: g.conway} {
+	for name, b := range map[string][]byte{configFile: gen.config, byronFile: gen.byron, shelleyFile: gen.shelley,
+		alonzoFile: gen.alonzo, conwayFile: gen.conway} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			return fmt.Errorf("genesis files: %w", err)
 		}

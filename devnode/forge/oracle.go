@@ -56,7 +56,6 @@ type node struct {
 	parent   *node
 	children uint64 // how many blocks were put on it
 	epoch    uint64
-	first    chain.Height // what the next main block's height would be
 	count    int
 	lovelace uint64
 	acc      sum128

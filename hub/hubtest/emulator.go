@@ -24,7 +24,6 @@ type Emulator struct {
 	blocks []emulated // from the first on
 	set    map[chain.TxIn]*chain.UTxO
 	serial uint64
-	params hub.ProtocolParams
 }
 
 // emulated is a block with the set after it.

@@ -118,7 +118,7 @@ func (r row) run(ctx context.Context, runs int) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	c, err := devnode.OpenImmutable(imm, immutable.Options{})
 	if err != nil {
 		return err
