@@ -499,3 +499,56 @@ func TestContentsAreKeptOnlyAsLongAsNeeded(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 }
+
+// Contract 5.2: with the buffer drained the cursor is the watermark; a cursor
+// resumes exactly after its event.
+func TestContract_5_2_CursorOfAReader(t *testing.T) {
+	f := newFx(t)
+	f.block()
+	s := f.sub(q("a"), Options{Seed: SeedLater})
+	if c, ok := s.Cursor(); ok {
+		t.Fatalf("%v before its seed", c)
+	}
+	f.block("t: g.0 > a a")
+	if r := s.Seed(f.at, rowsIn(f.set, q("a"))); r != SeedTaken {
+		t.Fatal(r)
+	}
+	base := f.at
+	ctx := context.Background()
+	if _, err := s.Next(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := s.Cursor(); ok {
+		t.Fatalf("%v inside its seed", c)
+	}
+	_, _ = s.Next(ctx)
+	f.blocks(3) // quiet
+	if c, ok := s.Cursor(); !ok || c != (chain.Cursor{At: f.at, Place: chain.WholeBlock, Base: base, HasBase: true}) {
+		t.Fatalf("%v, %v", c, ok)
+	}
+	f.block("u: t.0 t.1 > a")
+	e, _ := s.Next(ctx)
+	c, ok := s.Cursor()
+	if want, _ := e.Cursor(); !ok || c != want || c.Place != 0 {
+		t.Fatalf("%v", c)
+	}
+	s.Cancel()
+	if c, ok := s.Cursor(); ok {
+		t.Fatalf("%v after the end", c)
+	}
+	text, _ := c.MarshalText()
+	var back chain.Cursor
+	if err := back.UnmarshalText(text); err != nil || back != c {
+		t.Fatalf("%s: %v, %v", text, back, err)
+	}
+	r := f.sub(q("a"), Options{Start: Resume, After: back})
+	f.want(r, "spent t.1 by u @5", "created u.0 by u @5")
+	gated := f.sub(q("a"), Options{Confirmations: 2})
+	if c, ok := gated.Cursor(); !ok || c.At != f.back(3) || c.HasBase {
+		t.Fatalf("%v", c)
+	}
+	deep := newFx(t).sub(q("a"), Options{})
+	if c, ok := deep.Cursor(); !ok || c.At != chain.Origin {
+		t.Fatalf("%v", c)
+	}
+}
