@@ -1,18 +1,10 @@
 package hub
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"runtime"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/ourotail/ourotail/chain"
-	"github.com/ourotail/ourotail/query"
 )
 
 func TestContract_3_10_Status(t *testing.T) {

@@ -2,14 +2,8 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"runtime"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/ourotail/ourotail/chain"

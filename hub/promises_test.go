@@ -1,19 +1,11 @@
 package hub
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"runtime"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/ourotail/ourotail/chain"
-	"github.com/ourotail/ourotail/query"
 )
 
 func TestOrdered(t *testing.T) {
