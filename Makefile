@@ -29,7 +29,7 @@ vet: ## go vet
 	$(GO) vet ./...
 
 lint: ## golangci-lint with .golangci.yml
-	$(GO) run $(LINT) run ./...
+	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(GO) run $(LINT) run ./...; fi
 
 fuzz: ## run every fuzz target for FUZZTIME (default 30s) each
 	@set -e; for pkg in $$($(GO) list ./...); do \
@@ -39,6 +39,7 @@ fuzz: ## run every fuzz target for FUZZTIME (default 30s) each
 
 bench: ## measure against comparators in one interleaved run and print a table
 	$(GO) run ./internal/bench
+	$(GO) test -run '^$$' -bench . -benchtime 2s ./hub ./ledger
 
 dist: ## static binaries for linux amd64 and arm64 in dist/
 	@mkdir -p dist
