@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store"
 )
 
 func newRun() *cobra.Command {
@@ -90,7 +92,7 @@ func followerConfig(cmd *cobra.Command) (cfg ourotail.Config, err error) {
 
 // runFollower opens, serves the control socket, reports, and follows.
 func runFollower(cmd *cobra.Command, cfg ourotail.Config) error {
-	f, err := ourotail.Open(cmd.Context(), cfg)
+	f, err := openFollower(cmd.Context(), cfg)
 	if err != nil {
 		return err
 	}
@@ -100,6 +102,22 @@ func runFollower(cmd *cobra.Command, cfg ourotail.Config) error {
 		rep.summary()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// openFollower opens a data directory, waiting a little where another process
+// has it: a command that reads, such as status, lets go of it at once.
+func openFollower(ctx context.Context, cfg ourotail.Config) (*ourotail.Follower, error) {
+	for wait := 50 * time.Millisecond; ; wait *= 2 {
+		f, err := ourotail.Open(ctx, cfg)
+		if !errors.Is(err, store.ErrHeld) || wait > time.Second {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
 }
 
 // attended runs fn with the control socket served and progress reported.

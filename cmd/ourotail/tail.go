@@ -112,7 +112,7 @@ type tail struct {
 // follow opens the data directory, subscribes, and prints until it is done.
 func (t *tail) follow(ctx context.Context, cmd *cobra.Command, cfg ourotail.Config) (err error) {
 	cfg.Brake = t.brake.wait
-	f, err := ourotail.Open(ctx, cfg)
+	f, err := openFollower(ctx, cfg)
 	if err != nil {
 		return err
 	}
