@@ -44,8 +44,10 @@ type Store struct {
 	entries []badger.Entry
 	rec     record
 
-	lookup *badger.Txn // of Outputs, from commit to commit
-	found  arena       // bytes that Outputs handed out
+	recent  *recent
+	looking bool        // Outputs was called since the head changed
+	lookup  *badger.Txn // of Outputs, from commit to commit
+	found   arena       // bytes that Outputs handed out
 
 	state atomic.Pointer[State]
 }
@@ -75,6 +77,7 @@ func Open(opts Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s.limits = limitsOf(s.db)
+	s.recent = newRecent(recentSize(opts))
 	if !opts.inMemory && !opts.noSync {
 		if s.wal, err = openWAL(filepath.Join(opts.Dir, "db")); err != nil {
 			return nil, err

@@ -175,6 +175,9 @@ func (s *Store) apply(o *opset, h *head) (err error) {
 	} else {
 		err = s.redo(o, h)
 	}
+	if err == nil {
+		s.recent.apply(o.ops)
+	}
 	return s.broke(err)
 }
 

@@ -54,6 +54,14 @@ const (
 	MinMemory     = 64 << 20
 )
 
+// recentSize is what the newest outputs may take, in bytes.
+func recentSize(o Options) int {
+	if o.memTable != 0 {
+		return int(o.memTable) / 16
+	}
+	return int(o.Memory / 16)
+}
+
 // badgerOptions derives everything from the one knob.
 //
 // Values stay in the tree: the threshold for the value log lies above everything

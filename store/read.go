@@ -10,8 +10,9 @@ import (
 
 // Outputs looks up the unspent outputs named by the Ref of each element and
 // fills in the rest, Raw included. It returns the index of the first that is not
-// there (never was, or is spent), or -1. The bytes are the store's and stay as
-// they are until the next Commit, Rollback or Close.
+// there (never was, or is spent), or -1. The bytes are the store's; they stay as
+// they are beyond the next Commit or Rollback, until Outputs is called again
+// after that: who publishes a batch may still read them.
 //
 // It belongs to the goroutine that commits; others use a Snapshot.
 func (s *Store) Outputs(want []*chain.Output) (missing int, err error) {
@@ -20,10 +21,20 @@ func (s *Store) Outputs(want []*chain.Output) (missing int, err error) {
 	if s.closed.Load() {
 		return -1, ErrClosed
 	}
-	if s.lookup == nil {
-		s.lookup = s.view()
+	if !s.looking {
+		s.looking = true
+		s.found.reset()
 	}
 	for i, o := range want {
+		if v := s.recent.get(o.Ref); v != nil {
+			if err := decodeOutput(append(s.found.take(len(v)), v...), o); err != nil {
+				return -1, err
+			}
+			continue
+		}
+		if s.lookup == nil {
+			s.lookup = s.view()
+		}
 		found, err := lookUp(s.lookup, s.head.marks > 0, &s.found, o)
 		if err != nil {
 			return -1, err
@@ -33,6 +44,15 @@ func (s *Store) Outputs(want []*chain.Output) (missing int, err error) {
 		}
 	}
 	return -1, nil
+}
+
+// endLookups gives back the view of Outputs: the head is about to change.
+func (s *Store) endLookups() {
+	s.looking = false
+	if s.lookup != nil {
+		s.lookup.Discard()
+		s.lookup = nil
+	}
 }
 
 // Live returns those of the references that are in the set, in their order.
@@ -50,15 +70,6 @@ func (s *Store) Live(refs []chain.TxIn) ([]chain.TxIn, error) {
 		}
 	}
 	return live, nil
-}
-
-// endLookups gives back the view and the bytes of Outputs.
-func (s *Store) endLookups() {
-	if s.lookup != nil {
-		s.lookup.Discard()
-		s.lookup = nil
-	}
-	s.found.reset()
 }
 
 // view opens a read transaction at a head.
