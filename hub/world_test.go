@@ -134,7 +134,7 @@ func (w *world) note(format string, args ...any) {
 }
 
 func (w *world) start(s State) {
-	bound := chain.Height(1 + w.d(int(w.k+w.deepest)))
+	bound := chain.Height(1 + w.d(2*int(w.k+w.deepest)))
 	cfg := Config{
 		Capabilities: Capabilities{
 			Kinds: allKinds(), Partial: w.partial, Indexed: ^query.Kinds(0), Replay: true, Horizon: w.k, MaxConfirmations: w.deepest, Idle: w.idle,
