@@ -16,7 +16,7 @@ type Config struct {
 	WriteTimeout     time.Duration // for the node to take our few bytes; default 30 s
 
 	MaxInFlight int // requests outstanding far from the tip; default 200
-	QueueBytes  int // block bytes received and not yet taken by Next above which nothing is requested; default 8 MiB
+	QueueBytes  int // block bytes received and not yet taken by Next above which nothing is requested; default 1 MiB
 	MaxMessage  int // longest message accepted, in bytes; default 64 MiB
 
 	Logger *slog.Logger // default: discards
@@ -27,7 +27,7 @@ const (
 	defaultAnswerTimeout    = 60 * time.Second
 	defaultWriteTimeout     = 30 * time.Second
 	defaultMaxInFlight      = 200
-	defaultQueueBytes       = 8 << 20
+	defaultQueueBytes       = 1 << 20
 	defaultMaxMessage       = 64 << 20
 )
 

@@ -102,10 +102,12 @@ type Config struct {
 }
 
 // Batches hold at most this much by default. Each commit is synced to disk: with
-// small blocks the number bounds how often, with large ones the bytes do.
+// small blocks the number bounds how often, with large ones the bytes do. A working
+// set that stays in the processor's cache saves more than fewer commits would: a
+// fifth of a first sync's CPU, against 4 MiB here and 8 in the connection's queue.
 const (
 	DefaultMaxBlocks = 4000
-	DefaultMaxBytes  = 4 << 20
+	DefaultMaxBytes  = 1 << 20
 	// watchedMaxBlocks bounds batches while somebody is subscribed: a whole batch
 	// is buffered in mailboxes before anybody can read it.
 	watchedMaxBlocks = 64
