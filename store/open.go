@@ -78,7 +78,7 @@ func Open(opts Options) (_ *Store, err error) {
 	}
 	s.limits = limitsOf(s.db)
 	s.recent = newRecent(recentSize(opts))
-	if !opts.inMemory && !opts.noSync {
+	if !opts.noSync {
 		if s.wal, err = openWAL(filepath.Join(opts.Dir, "db")); err != nil {
 			return nil, err
 		}
@@ -97,22 +97,19 @@ func Open(opts Options) (_ *Store, err error) {
 }
 
 func (s *Store) openDB() (err error) {
-	dir := ""
-	if !s.opts.inMemory {
-		dir = filepath.Join(s.opts.Dir, "db")
-		if s.opts.Existing {
-			if _, err := os.Stat(filepath.Join(dir, "MANIFEST")); errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
-			} else if err != nil {
-				return err
-			}
-		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir := filepath.Join(s.opts.Dir, "db")
+	if s.opts.Existing {
+		if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
+		} else if err != nil {
 			return err
 		}
-		if s.lock, err = hold(s.opts.Dir); err != nil {
-			return err
-		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if s.lock, err = hold(s.opts.Dir); err != nil {
+		return err
 	}
 	// Badger panics on some kinds of damage that checkTables does not look for.
 	defer func() {
@@ -121,13 +118,11 @@ func (s *Store) openDB() (err error) {
 		}
 	}()
 	opts := badgerOptions(s.opts, dir)
-	if !s.opts.inMemory {
-		if err := checkTables(dir, opts); err != nil {
-			return err
-		}
-		if err := dropUnborn(dir); err != nil {
-			return err
-		}
+	if err := checkTables(dir, opts); err != nil {
+		return err
+	}
+	if err := dropUnborn(dir); err != nil {
+		return err
 	}
 	if s.db, err = badger.Open(opts); err != nil {
 		s.db = nil

@@ -40,9 +40,8 @@ type Options struct {
 	// Logger gets what is worth telling; nil discards it.
 	Logger *slog.Logger
 
-	// For tests: no directory at all, no syncing, memtables smaller than any knob
-	// gives, and a function that is called before every transaction.
-	inMemory bool
+	// For tests: no syncing, memtables smaller than any knob gives, and a function
+	// that is called before every transaction.
 	noSync   bool
 	memTable int64
 	hook     func(step string) error
@@ -93,7 +92,6 @@ func badgerOptions(o Options, dir string) badger.Options {
 		vlog = 1 << 20
 	}
 	b := badger.DefaultOptions(dir).
-		WithInMemory(o.inMemory).
 		WithLogger(badgerLog{o.Logger}).
 		WithSyncWrites(false).
 		WithNumVersionsToKeep(1).
