@@ -101,15 +101,17 @@ func TestContract_3_2_NothingIsCalledUnderTheLock(t *testing.T) {
 			return nil, errModel
 		})
 	})
-	f.blocks(12)
-	s := f.sub(q("a"), Options{})
-	s.Wake(func() { inside++; f.Tip() })
-	_, err := f.SubscribeUTxO(q("a"), Options{Confirmations: 2})
-	f.wantErr(err, ErrReach)
-	_, err = f.SubscribeStatus(chain.TxID{1})
-	must(t, err)
-	f.block("t1: > a")
-	s.Cancel()
+	soon(t, func() {
+		f.blocks(12)
+		s := f.sub(q("a"), Options{})
+		s.Wake(func() { inside++; f.Tip() })
+		_, err := f.SubscribeUTxO(q("a"), Options{Confirmations: 2})
+		f.wantErr(err, ErrReach)
+		_, err = f.SubscribeStatus(chain.TxID{1})
+		must(t, err)
+		f.block("t1: > a")
+		s.Cancel()
+	})
 	if inside < 6 {
 		t.Fatalf("only %d of the callbacks ran", inside)
 	}

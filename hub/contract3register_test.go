@@ -128,9 +128,16 @@ func TestContract_3_13_ARangeCompletes(t *testing.T) {
 		var got []chain.Slot
 		start := f.at.Height
 		f.blocks(3 + int(d))
-		for e, err := range s.All(context.Background()) { // it ends by itself
-			must(t, err)
+		var end error
+		for {
+			e, ok, err := s.Poll()
+			if end = err; !ok {
+				break
+			}
 			got = append(got, e.At.Point.Slot)
+		}
+		if !errors.Is(end, io.EOF) { // it ends by itself
+			t.Errorf("depth %d: the range is passed, and the end is %v", d, end)
 		}
 		if start == 0 && (len(got) != 2 || got[0] != 20 || got[1] != 30) {
 			t.Errorf("depth %d: %v", d, got)
@@ -142,7 +149,7 @@ func TestContract_3_13_ARangeCompletes(t *testing.T) {
 	// Over before it began.
 	s, err := f.SubscribeBlock(query.Slots(0, 5), Options{})
 	must(t, err)
-	if _, err := s.Next(context.Background()); !errors.Is(err, io.EOF) {
+	if _, _, err := s.Poll(); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 }

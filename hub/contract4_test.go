@@ -167,6 +167,31 @@ func keyAddress(n int) []byte {
 	return []byte(keys[0].Key)
 }
 
+func TestContract_5_1_FoundByTwoKeysGivenOnce(t *testing.T) {
+	f := newFx(t)
+	h := chain.Hash28{1}
+	s := f.sub(query.AnyOf(q("a"), query.Policy(h), query.Asset(h, nil)), Options{})
+	txs, err := f.SubscribeTx(query.AnyTx(query.Involves([]byte("a")), query.Spends(f.set["g.0"].Ref)), Options{})
+	must(t, err)
+	b := f.next("t: g.0 > a")
+	b.Txs[0].Created[0].UTxO.Out.Assets = []chain.Asset{{Policy: h, Quantity: 1}}
+	f.apply(b)
+	f.want(s, "spent g.0 by t @0", "created t.0 by t @0")
+	if _, ok, _ := txs.Poll(); !ok {
+		t.Fatal("no transaction")
+	}
+	if e, ok, _ := txs.Poll(); ok {
+		t.Fatalf("twice: %+v", e)
+	}
+}
+
+func TestContract_5_1_WhatAKeyCannotDecideIsMatched(t *testing.T) {
+	f := newFx(t)
+	s := f.sub(query.AllOf(q("a"), query.Not(query.Inputs(f.set["g.0"].Ref))), Options{})
+	f.block("t: g.0 > a")
+	f.want(s, "created t.0 by t @0")
+}
+
 func TestContract_5_1_NoAllocationWhenNothingMatches(t *testing.T) {
 	f := newFx(t)
 	subs := make([]*UTxOSubscription, 0, 1000)
@@ -336,4 +361,35 @@ func TestContract_5_2_CursorOfAReader(t *testing.T) {
 	if c, ok := deep.Cursor(); !ok || c.At != chain.Origin {
 		t.Fatalf("%v", c)
 	}
+}
+
+// Contract 5.2: a rollback and its corrections carry the point rolled back to and
+// the old base, the last of them the new one: whoever stops among them gets them
+// again.
+func TestContract_5_2_CursorsOfARollbackAndItsCorrections(t *testing.T) {
+	f := newFx(t)
+	f.block("t: > a a")
+	to := f.at
+	f.block("u: t.0 t.1")
+	base := f.at
+	s := f.sub(q("a"), Options{Seed: SeedNow})
+	f.want(s, "seed g.0 @origin")
+	must(t, f.rollback(0))
+	got := all(t, s)
+	if len(got) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	for i, want := range []chain.At{base, base, to} {
+		c, ok := got[i].Cursor()
+		if !ok || c != (chain.Cursor{At: to, Place: chain.WholeBlock, Base: want, HasBase: true}) {
+			t.Errorf("event %d: %v, want base %v", i, c, want)
+		}
+	}
+	f.block() // the block that replaces it
+	among, _ := got[1].Cursor()
+	r := f.sub(q("a"), Options{Start: Resume, After: among, Idle: true})
+	f.want(r, "correction t.0 @0", "correction t.1 @0", "idle @1")
+	behind, _ := got[2].Cursor()
+	r = f.sub(q("a"), Options{Start: Resume, After: behind, Idle: true})
+	f.want(r, "idle @1")
 }
