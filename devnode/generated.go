@@ -104,6 +104,21 @@ func (c *Chain) ExtendAt(slot chain.Slot) error {
 	return c.Append(Block(b))
 }
 
+// Include makes one block that begins with the transactions ordered, and returns
+// their ids; see forge.NextWith.
+func (c *Chain) Include(orders ...forge.Order) ([]chain.TxID, error) {
+	gen, err := c.grower()
+	if err != nil {
+		return nil, err
+	}
+	defer gen.mu.Unlock()
+	b, ids, err := gen.forge.NextWith(orders...)
+	if err != nil {
+		return nil, fmt.Errorf("extend %v: %w", c.Tip(), err)
+	}
+	return ids, c.Append(Block(b))
+}
+
 // SlotAt returns the slot of a generated chain that is current at a time.
 func (c *Chain) SlotAt(t time.Time) chain.Slot {
 	if c.gen == nil {

@@ -32,6 +32,7 @@ type draft struct {
 	extra      []field        // further body fields, ready made
 	style      style
 	revived    bool // it stood on another branch before
+	ordered    bool
 
 	body, wits []byte
 	spent      []*Output // what it spent, sorted, without repeats

@@ -265,7 +265,7 @@ func (m *maker) runScripts(d *draft) {
 		if len(m.made) > 0 && g.chance(0.2) {
 			o = m.made[g.IntN(len(m.made))]
 		}
-		if o.script || o.avvm || o.Lovelace < 2*ada || slices.Contains(d.collateral, o) {
+		if o.script || o.avvm || o.ordered || o.Lovelace < 2*ada || slices.Contains(d.collateral, o) {
 			continue
 		}
 		if era < chain.Babbage && len(o.Assets) > 0 {

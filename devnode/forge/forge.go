@@ -33,6 +33,8 @@ type Forge struct {
 	wallet  [][]byte               // addresses that outputs go to again and again
 	assets  []assetKind
 	scratch []byte
+	orders  []Order // of the block being made
+	ordered []chain.TxID
 }
 
 // New returns a forge at origin. Errors wrap ErrOptions.
@@ -122,6 +124,9 @@ func (f *Forge) NextAt(slot chain.Slot) (Block, error) {
 	m := &maker{f: f, g: g, n: n, at: slot}
 	var raw []byte
 	switch m.place(); {
+	case n.Boundary && len(f.orders) > 0:
+		parent.children--
+		return Block{}, fmt.Errorf("%w: the next block is a boundary block", ErrOrder)
 	case n.Boundary:
 		raw = m.boundaryBlock()
 		// Its bytes depend on its parent alone: on another branch from there it
@@ -133,6 +138,11 @@ func (f *Forge) NextAt(slot chain.Slot) (Block, error) {
 		}
 	default:
 		m.boundaryOfEras()
+		if err := m.ordersHere(); err != nil {
+			f.live.undo(n.undo)
+			parent.children--
+			return Block{}, err
+		}
 		m.transactions()
 		switch n.Era {
 		case chain.Byron:

@@ -86,7 +86,7 @@ func (m *maker) mainnetTx() *draft {
 		if o == nil {
 			return nil
 		}
-		if o.Lovelace == 0 || slices.Contains(d.inputs, o) || !p.take(o) {
+		if o.Lovelace == 0 || o.ordered || slices.Contains(d.inputs, o) || !p.take(o) {
 			continue
 		}
 		d.inputs = append(d.inputs, o)
@@ -164,7 +164,7 @@ func (m *maker) mainnetScripts(d *draft) {
 	g := m.g
 	for range 30 {
 		o := m.byAge()
-		if o == nil || o.script || o.avvm || o.Lovelace < 5*ada || len(o.Assets) > 0 || o.Address[0] == byronAddressByte {
+		if o == nil || o.script || o.avvm || o.ordered || o.Lovelace < 5*ada || len(o.Assets) > 0 || o.Address[0] == byronAddressByte {
 			continue
 		}
 		d.collateral = []*Output{o}

@@ -27,7 +27,7 @@ func (m *maker) orphan() *draft {
 // or anything it spends or looks at is not there.
 func (m *maker) revive(old *draft) *draft {
 	slot := uint64(m.n.Point.Slot)
-	if old.era != m.n.Era || old.ttl > 0 && slot >= old.ttl || slot < old.from {
+	if old.ordered || old.era != m.n.Era || old.ttl > 0 && slot >= old.ttl || slot < old.from {
 		return nil
 	}
 	ok := true

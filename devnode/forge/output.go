@@ -28,14 +28,15 @@ type Output struct {
 	TxIndex   uint32
 	Era       chain.Era
 
-	avvm   bool
-	script bool // locked by a script: no collateral
-	term   sum128
-	pos    int // in live.all
-	hpos   int // in live.byHeight
-	inline []byte
-	ref    []byte // reference script, [language, script]
-	quirk  valueQuirk
+	avvm    bool
+	script  bool // locked by a script: no collateral
+	ordered bool // made by an order: spent by another one only
+	term    sum128
+	pos     int // in live.all
+	hpos    int // in live.byHeight
+	inline  []byte
+	ref     []byte // reference script, [language, script]
+	quirk   valueQuirk
 }
 
 // AVVM tells whether it is a genesis voucher, which the ledger removes at the

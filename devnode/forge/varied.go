@@ -132,7 +132,7 @@ func (m *maker) outputCount() int {
 
 // usable tells whether an output may be spent in the block's era.
 func (m *maker) usable(o *Output) bool {
-	if o.Lovelace == 0 && o.Height == chain.OriginHeight {
+	if o.ordered || o.Lovelace == 0 && o.Height == chain.OriginHeight {
 		return false // empty genesis outputs stay for ever
 	}
 	if m.n.Era == chain.Byron {
