@@ -186,6 +186,21 @@ func (f *Follower) SubscribeBlocks(q query.Block, opts hub.Options) (sub hub.Sub
 	return sub, err
 }
 
+// Capabilities declares what the follower serves; every Subscribe refuses exactly
+// what they do not support.
+func (f *Follower) Capabilities() hub.Capabilities { return f.hub.Capabilities() }
+
+// SubscribeParams subscribes to the protocol parameters, where Capabilities say so.
+func (f *Follower) SubscribeParams() (hub.Subscription[hub.ProtocolParams], error) {
+	return f.hub.SubscribeParams()
+}
+
+// SubscribeStatus subscribes to what becomes of a transaction, where Capabilities
+// say so.
+func (f *Follower) SubscribeStatus(id chain.TxID) (hub.Subscription[hub.TxStatus], error) {
+	return f.hub.SubscribeStatus(id)
+}
+
 // SubscribeTips subscribes to the newest committed block.
 func (f *Follower) SubscribeTips() (hub.Subscription[chain.Tip], error) { return f.hub.SubscribeTip() }
 

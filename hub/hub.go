@@ -169,6 +169,9 @@ func (h *Hub) Skip(tip chain.At) {
 	})
 }
 
+// Capabilities returns what the provider declared. The maps are read-only.
+func (h *Hub) Capabilities() Capabilities { return h.cfg.Capabilities }
+
 // Tip returns the newest block applied.
 func (h *Hub) Tip() chain.At {
 	h.mu.Lock()
