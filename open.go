@@ -15,6 +15,7 @@ import (
 	"github.com/ourotail/ourotail/chainsync"
 	"github.com/ourotail/ourotail/follow"
 	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/internal/trial"
 	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/store"
 )
@@ -40,6 +41,8 @@ type Config struct {
 	IndexProgress func(done float64)
 
 	Logger *slog.Logger // nil discards
+
+	Trial *trial.Trial // of this project's own tests; nil for everybody else
 }
 
 // Follower keeps one data directory up to date with one node. Make one with
@@ -75,11 +78,12 @@ func Open(ctx context.Context, cfg Config) (*Follower, error) {
 	if err := checkRoom(cfg.DataDir, cfg.Memory); err != nil {
 		return nil, err
 	}
-	st, err := store.Open(store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Terms: terms, Logger: cfg.Logger})
+	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Terms: terms, Logger: cfg.Logger}
+	st, err := store.Open(opts.WithTrial(cfg.Trial))
 	if err != nil {
 		return nil, err
 	}
-	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: watch{quiet: quietBefore, frozen: frozenAfter}}
+	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: newWatch(cfg.Trial.Waits())}
 	if err := f.prepare(ctx); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -114,6 +118,7 @@ func (f *Follower) prepare(ctx context.Context) error {
 		Near:            func() { f.nearOnce.Do(func() { close(f.near) }) },
 		Quarantine:      f.quarantine,
 		Retry:           f.retry,
+		Step:            f.cfg.Trial.At,
 		Logger:          f.cfg.Logger,
 	})
 	return nil
@@ -129,7 +134,9 @@ func (f *Follower) dial(ctx context.Context) (follow.Conn, error) {
 }
 
 func (f *Follower) nodeConfig() chainsync.Config {
-	return chainsync.Config{SocketPath: f.cfg.SocketPath, Magic: f.cfg.Genesis.Magic, Logger: f.cfg.Logger}
+	limits := f.cfg.Trial.Waits()
+	return chainsync.Config{SocketPath: f.cfg.SocketPath, Magic: f.cfg.Genesis.Magic, Logger: f.cfg.Logger,
+		HandshakeTimeout: limits.Handshake, AnswerTimeout: limits.Answer}
 }
 
 // NodeTip asks the node for its tip, over a connection of its own.
@@ -145,8 +152,11 @@ const slowRetry = 30 * time.Second
 // retry decides how to go on after a session. Before the first connection what
 // waiting cannot mend is final: somebody has just typed it. A follower that ends
 // by itself does not wait for a node that was never there either.
-func (f *Follower) retry(err error, failures int) (time.Duration, bool) {
-	wait, again := f.policy(err, failures)
+func (f *Follower) retry(err error, failures int) (wait time.Duration, again bool) {
+	if most := f.cfg.Trial.Waits().Retry; most > 0 {
+		defer func() { wait = min(wait, most) }()
+	}
+	wait, again = f.policy(err, failures)
 	var node *chainsync.Error
 	if !again || !errors.As(err, &node) {
 		return wait, again

@@ -1,6 +1,7 @@
 package ourotail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/chainsync"
 	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/internal/trial"
 )
 
 // ErrFrozen is wrapped when the node has new blocks, but our connection to it no
@@ -33,6 +35,10 @@ type watch struct {
 	conn *watchedConn
 	said string
 	err  error
+}
+
+func newWatch(limits trial.Limits) watch {
+	return watch{quiet: cmp.Or(limits.Quiet, quietBefore), frozen: cmp.Or(limits.Frozen, frozenAfter)}
 }
 
 // watchedConn is a connection that can be given up with a reason.

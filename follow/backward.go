@@ -123,6 +123,7 @@ func (f *Follower) undo(ctx context.Context, to chain.Point, tip chain.Tip) erro
 		return err
 	}
 	flush()
+	f.cfg.Step("rollback published")
 	log := f.log.Info
 	if depth > 3 {
 		log = f.log.Warn
@@ -141,6 +142,7 @@ func (f *Follower) undoAndBuffer(ctx context.Context, target chain.Link) (flush 
 	if err != nil {
 		return nil, &FatalError{Op: "rolling back", At: target.At(), Cause: err}
 	}
+	f.cfg.Step("rollback")
 	flush = func() {}
 	for _, l := range gone {
 		if !l.Boundary { // leaving only a boundary block is no event (contract 1.6)
@@ -150,11 +152,13 @@ func (f *Follower) undoAndBuffer(ctx context.Context, target chain.Link) (flush 
 			break
 		}
 	}
+	f.cfg.Step("rollback buffered")
 	if err := f.cfg.Store.Rollback(ctx, target.Point); err != nil {
 		// What the store reached is a valid, shorter chain; nothing of it was
 		// flushed, and the end of Run fails the subscriptions.
 		return nil, &FatalError{Op: "rolling back to " + target.At().String(), At: f.cfg.Store.Head().At(), Cause: err}
 	}
+	f.cfg.Step("rolled back")
 	return flush, nil
 }
 

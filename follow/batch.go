@@ -127,6 +127,7 @@ func (f *Follower) commit() error {
 	f.open.reset()
 	if flush != nil {
 		flush()
+		f.cfg.Step("published")
 	}
 	if near && f.cfg.Near != nil {
 		f.cfg.Near()
@@ -137,12 +138,16 @@ func (f *Follower) commit() error {
 func (f *Follower) commitAndBuffer() (flush func(), err error) {
 	f.publish.Lock()
 	defer f.publish.Unlock()
+	f.cfg.Step("commit")
 	if err := f.cfg.Store.Commit(f.open.blocks); err != nil {
 		head := f.cfg.Store.Head()
 		return nil, &FatalError{Op: "committing to the store", At: head.At(), Cause: err}
 	}
+	f.cfg.Step("committed")
 	f.resolver.Committed()
-	return f.bufferBlocks()
+	flush, err = f.bufferBlocks()
+	f.cfg.Step("buffered")
+	return flush, err
 }
 
 // account takes the committed batch into the status.

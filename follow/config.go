@@ -99,6 +99,11 @@ type Config struct {
 	// that the error is final. Nil for NewRetry.
 	Retry  func(err error, failures int) (wait time.Duration, retry bool)
 	Logger *slog.Logger
+	// Step, if set, is told the name of each step that a kill may come before, by
+	// tests: "commit", "committed" (on disk, not in the hub), "buffered" (in the hub,
+	// no reader has it), "published", and for a roll backward "rollback", "rollback
+	// buffered", "rolled back", "rollback published".
+	Step func(name string)
 }
 
 // Batches hold at most this much by default. Each commit is synced to disk: with

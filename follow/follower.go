@@ -51,6 +51,9 @@ func New(cfg Config) *Follower {
 	if cfg.Retry == nil {
 		cfg.Retry = NewRetry()
 	}
+	if cfg.Step == nil {
+		cfg.Step = func(string) {}
+	}
 	f := &Follower{cfg: cfg, log: cfg.Logger, resolver: resolve.New(cfg.Store)}
 	f.walked.ByronEpochSlots = cfg.ByronEpochSlots
 	f.builder.ByronEpochSlots = cfg.ByronEpochSlots
