@@ -53,6 +53,8 @@ type Follower struct {
 	hub    *hub.Hub
 	follow *follow.Follower
 
+	node      node
+	storage   func(follow.Store) follow.Store // set by tests: what stands between follow and the store
 	watch     watch
 	policy    func(error, int) (time.Duration, bool)
 	connected atomic.Bool   // a connection to the node was made
@@ -63,7 +65,10 @@ type Follower struct {
 
 // Open opens the data directory, recovers it if the last process was killed, and
 // prepares to follow. Nothing is asked of the node before Run.
-func Open(ctx context.Context, cfg Config) (*Follower, error) {
+func Open(ctx context.Context, cfg Config) (*Follower, error) { return open(ctx, cfg, nil) }
+
+// open is Open with a word of the tests before anything is read.
+func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -84,6 +89,10 @@ func Open(ctx context.Context, cfg Config) (*Follower, error) {
 		return nil, err
 	}
 	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: newWatch(cfg.Trial.Waits())}
+	f.node = socketNode{f.nodeConfig()}
+	if adapt != nil {
+		adapt(f)
+	}
 	if err := f.prepare(ctx); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -103,13 +112,17 @@ func (f *Follower) prepare(ctx context.Context) error {
 	if err := f.openHub(ctx); err != nil {
 		return err
 	}
+	var storage follow.Store = roomyStore{st, f.cfg.DataDir, f.cfg.Memory}
+	if f.storage != nil {
+		storage = f.storage(storage)
+	}
 	var avvm []chain.TxIn
 	for _, o := range g.Outputs[:g.AVVM] {
 		avvm = append(avvm, o.Ref)
 	}
 	f.follow = follow.New(follow.Config{
 		Dial:            f.dial,
-		Store:           roomyStore{st, f.cfg.DataDir, f.cfg.Memory},
+		Store:           storage,
 		Hub:             f.hub,
 		K:               chain.Height(g.K),
 		ByronEpochSlots: g.ByronEpochSlots,
@@ -124,10 +137,31 @@ func (f *Follower) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (f *Follower) dial(ctx context.Context) (follow.Conn, error) {
-	c, err := chainsync.Dial(ctx, f.nodeConfig())
+// node is how the node is reached.
+type node interface {
+	// dial connects and agrees on a version.
+	dial(ctx context.Context) (follow.Conn, error)
+	// tip asks for the node's tip over a connection of its own.
+	tip(ctx context.Context) (chain.Tip, error)
+}
+
+// socketNode is a node behind its socket.
+type socketNode struct{ cfg chainsync.Config }
+
+func (n socketNode) dial(ctx context.Context) (follow.Conn, error) {
+	c, err := chainsync.Dial(ctx, n.cfg)
 	if err != nil {
 		return nil, err // not c: an interface around a nil pointer is not nil
+	}
+	return c, nil
+}
+
+func (n socketNode) tip(ctx context.Context) (chain.Tip, error) { return chainsync.Probe(ctx, n.cfg) }
+
+func (f *Follower) dial(ctx context.Context) (follow.Conn, error) {
+	c, err := f.node.dial(ctx)
+	if err != nil {
+		return nil, err
 	}
 	f.connected.Store(true)
 	return f.watch.watches(c), nil
@@ -141,7 +175,7 @@ func (f *Follower) nodeConfig() chainsync.Config {
 
 // NodeTip asks the node for its tip, over a connection of its own.
 func (f *Follower) NodeTip(ctx context.Context) (chain.Tip, error) {
-	return chainsync.Probe(ctx, f.nodeConfig())
+	return f.node.tip(ctx)
 }
 
 // slowRetry is how long to wait, after a few quicker attempts, when only a person

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ourotail/ourotail/chain"
-	"github.com/ourotail/ourotail/chainsync"
 	"github.com/ourotail/ourotail/follow"
 	"github.com/ourotail/ourotail/internal/trial"
 )
@@ -109,7 +108,7 @@ func (f *Follower) watchNode(ctx context.Context) {
 			f.watch.note("", nil)
 			continue
 		}
-		tip, err := chainsync.Probe(ctx, f.nodeConfig())
+		tip, err := f.NodeTip(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
