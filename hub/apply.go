@@ -181,14 +181,7 @@ func (h *Hub) addDue(s *sub) bool {
 
 // trim forgets what nobody can need any more (contract 3.6).
 func (h *Hub) trim() {
-	low := h.highest - h.cfg.Capabilities.horizon() - h.cfg.Capabilities.MaxConfirmations
-	if h.await.n > 0 {
-		low = min(low, max(h.awaiting.lowest(h.tip.Height), h.tip.Height-h.cfg.SeedWindow))
-	}
-	for h.win.n > 0 && h.win.entry(0).at.Height <= low {
-		h.dropTxs(h.win.entry(0))
-		h.win.dropOldest()
-	}
+	h.prune()
 	h.thin()
 	h.settleStatuses()
 	if len(h.orphans) > 0 {
@@ -198,5 +191,17 @@ func (h *Hub) trim() {
 				delete(h.orphans, p)
 			}
 		}
+	}
+}
+
+// prune drops the blocks that are too deep.
+func (h *Hub) prune() {
+	low := h.highest - h.cfg.Capabilities.horizon() - h.cfg.Capabilities.MaxConfirmations
+	if h.await.n > 0 {
+		low = min(low, max(h.awaiting.lowest(h.tip.Height), h.tip.Height-h.cfg.SeedWindow))
+	}
+	for h.win.n > 0 && h.win.entry(0).at.Height <= low {
+		h.dropTxs(h.win.entry(0))
+		h.win.dropOldest()
 	}
 }

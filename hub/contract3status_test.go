@@ -73,6 +73,21 @@ func TestContract_3_10_UnknownNamesTheOldestPoint(t *testing.T) {
 	}
 }
 
+// What was watched since the window reached origin stays known, also while nobody
+// subscribes to it.
+func TestContract_3_10_WhatWasWatchedStaysKnown(t *testing.T) {
+	f := newFx(t)
+	s, err := f.SubscribeStatus(f.txid("never"))
+	must(t, err)
+	s.Cancel()
+	f.blocks(20)
+	again, err := f.SubscribeStatus(f.txid("never"))
+	must(t, err)
+	if st, _, _ := again.Poll(); st.State != TxNotFound {
+		t.Fatalf("%+v", st)
+	}
+}
+
 func TestContract_3_10_PartialNeverSaysNotFound(t *testing.T) {
 	f := newFx(t, partial)
 	s, err := f.SubscribeStatus(f.txid("t"))

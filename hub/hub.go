@@ -148,7 +148,7 @@ func (h *Hub) restore(s State) error {
 	h.win, h.tip, h.highest, h.highestBase = w, tip, max(s.Highest, tip.Height), chain.OriginHeight
 	h.statuses.chain = nil
 	clear(h.orphans)
-	h.trim()
+	h.thin() // what is given is kept until the next block, however deep
 	h.tipChanged()
 	return nil
 }

@@ -279,7 +279,7 @@ func (w *world) restart() {
 	s := State{Tip: w.fed.at, Highest: max(w.highest, w.fed.at.Height), Floor: w.fed.at}
 	if !w.partial {
 		b := w.fed
-		for range w.d(int(w.k + w.deepest + 1)) {
+		for range w.d(int(w.k + w.deepest + 4)) {
 			if b.parent == nil {
 				break
 			}

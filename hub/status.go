@@ -330,7 +330,7 @@ func (h *Hub) statusEnded(id chain.TxID, box *mailbox.Latest[TxStatus]) {
 		return
 	}
 	h.idleStatus(e)
-	if !e.pending || h.settled(e) {
+	if h.settled(e) {
 		h.forgetStatus(id)
 	}
 }

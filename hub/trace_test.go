@@ -35,15 +35,11 @@ func (r *traceRun) differs(l *traceLine, got outcome) string {
 	if l.Watermark != nil && l.Result != "dead" && (got.Watermark == nil || *got.Watermark != *l.Watermark) {
 		return fmt.Sprintf("watermark %v, want %d", got.Watermark, *l.Watermark)
 	}
-	sameStatus := func(want, got string, fresh bool) bool {
-		either := func(s string) bool { return s == "notfound" || s == "unknown" }
-		return want == got || fresh && r.head.Provider == "complete" && either(want) && either(got)
-	}
 	// The traces' hub keeps the ids of submitted transactions for ever, but not
 	// what became of them: of one that was confirmed and lies below the window it
 	// still says pending. Ours forgets both and says that it does not know.
 	settled := l.Call == "status" && r.onChain[l.Tx] && r.submitted[l.Tx] && got.Status == "unknown" && wantStatus(l.Status) == "pending"
-	if want := wantStatus(l.Status); !settled && !sameStatus(want, got.Status, r.fresh[l.Tx]) {
+	if want := wantStatus(l.Status); !settled && want != got.Status {
 		return fmt.Sprintf("status %q, want %q", got.Status, want)
 	}
 	if !reflect.DeepEqual(nonNil(l.Died), got.Died) {
@@ -86,7 +82,7 @@ func (r *traceRun) differs(l *traceLine, got outcome) string {
 		changed[tx] = wantStatus(s)
 	}
 	for tx := range changed {
-		if !sameStatus(changed[tx], got.Changed[tx], false) {
+		if changed[tx] != got.Changed[tx] {
 			return fmt.Sprintf("status of %s changed to %q, want %q", tx, got.Changed[tx], changed[tx])
 		}
 	}

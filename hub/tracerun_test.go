@@ -19,7 +19,6 @@ type traceRun struct {
 	hub   *Hub
 	subs  map[string]*UTxOSubscription
 	watch map[string]Subscription[TxStatus]
-	fresh map[string]bool // subscribed to in this call
 	known map[string]string
 	// submitted and onChain are the transactions submitted to this hub, and those
 	// that were in a block it was given.
@@ -123,7 +122,6 @@ func (r *traceRun) perform(l *traceLine) outcome {
 		}
 	}
 	skip := ""
-	r.fresh = map[string]bool{}
 	switch l.Call {
 	case "subscribe", "after":
 		opts := r.options(l)
@@ -191,7 +189,6 @@ func (r *traceRun) perform(l *traceLine) outcome {
 		}
 		st, _, _ := s.Poll()
 		o.Status = r.statusText(st)
-		r.fresh[l.Tx] = r.watch[l.Tx] == nil
 		if old := r.watch[l.Tx]; old != nil {
 			defer old.Cancel()
 		}
@@ -203,7 +200,7 @@ func (r *traceRun) perform(l *traceLine) outcome {
 			}
 		}
 	case "submit":
-		r.fresh[l.Tx], r.submitted[l.Tx] = r.watch[l.Tx] == nil, true
+		r.submitted[l.Tx] = true
 		o.Status = r.statusText(r.hub.Submitted(r.tx(l.Tx)))
 	default:
 		panic("call " + l.Call)

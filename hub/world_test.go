@@ -170,11 +170,6 @@ func (w *world) start(s State) {
 		w.naive.blocks = append(w.naive.blocks, naiveBlock{b, below})
 		below = b.At
 	}
-	low := s.Highest - w.k - w.deepest
-	for len(w.naive.blocks) > 0 && w.naive.blocks[0].At.Height <= low {
-		w.naive.floor = w.naive.blocks[0].At
-		w.naive.blocks = w.naive.blocks[1:]
-	}
 }
 
 // Block is the journal of a hub that keeps little.
