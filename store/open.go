@@ -29,6 +29,10 @@ type Store struct {
 	limits limits
 	hook   func(string) error
 	closed atomic.Bool
+	opened bool // Open came to its end
+
+	own      ownRecord
+	recorded bool // own is this process'
 
 	// redoLock is held for writing while the database is between two heads
 	// (redo.go), for reading while a view of it is opened.
@@ -78,12 +82,23 @@ func Open(opts Options) (_ *Store, err error) {
 	}
 	s.limits = limitsOf(s.db)
 	s.recent = newRecent(recentSize(opts))
+	db := filepath.Join(opts.Dir, "db")
 	if !opts.noSync {
-		if s.wal, err = openWAL(filepath.Join(opts.Dir, "db")); err != nil {
+		if s.wal, err = openWAL(db, s.nextLog); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.openMeta(); err != nil {
+		return nil, err
+	}
+	log, err := newestWAL(db)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.keepRecord(s.own.version, log); err != nil {
+		return nil, err
+	}
+	if err := s.loadHead(); err != nil {
 		return nil, err
 	}
 	if err := s.recoverRedo(); err != nil {
@@ -93,16 +108,17 @@ func Open(opts Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s.publish()
+	s.opened = true
 	return s, nil
 }
 
 func (s *Store) openDB() (err error) {
 	dir := filepath.Join(s.opts.Dir, "db")
 	if s.opts.Existing {
-		if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
-		} else if err != nil {
+		if there, err := anything(dir); err != nil {
 			return err
+		} else if !there {
+			return fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -118,7 +134,7 @@ func (s *Store) openDB() (err error) {
 		}
 	}()
 	opts := badgerOptions(s.opts, dir)
-	if err := checkTables(dir, opts); err != nil {
+	if err := s.examine(dir, opts); err != nil {
 		return err
 	}
 	if err := dropUnborn(dir); err != nil {
@@ -134,6 +150,41 @@ func (s *Store) openDB() (err error) {
 		return fmt.Errorf("%w: open the database in %s: %w", ErrDamaged, dir, err)
 	}
 	return nil
+}
+
+// examine checks the files against each other and against our own record.
+func (s *Store) examine(dir string, opts badger.Options) error {
+	own, known, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	f, err := examine(dir, opts, true, func(_ string, err error) error { return err }, nil)
+	if err != nil {
+		return err
+	}
+	if f.empty {
+		if s.opts.Existing {
+			return fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
+		}
+		return nil
+	}
+	if known {
+		if err := own.held(&f); err != nil {
+			return err
+		}
+	}
+	if !s.opts.noSync {
+		if err := syncLogs(f.logs); err != nil {
+			return err
+		}
+	}
+	// Badger is about to remove and rename files; what they hold is known.
+	own.version, own.log = f.newest, 0
+	s.own = own
+	if !known {
+		return nil
+	}
+	return own.write(dir, !s.opts.noSync)
 }
 
 // openMeta reads what the store was made for, or writes it into an empty one.
@@ -178,20 +229,51 @@ func retention(archive bool) string {
 	return "unspent outputs only, an archive is wanted"
 }
 
-// load reads the head and the newest links and checks that they agree.
-func (s *Store) load() error {
-	s.orphans = map[chain.Hash]chain.Link{}
+// nextLog is told that a write-ahead file has begun: all that is in the ones
+// before is on disk, and the last transaction may be the new one's first.
+func (s *Store) nextLog(n int) error {
+	version, err := s.version()
+	if err != nil {
+		return err
+	}
+	return s.keepRecord(version-1, n)
+}
+
+// version is the last transaction's: each writes the head.
+func (s *Store) version() (version uint64, err error) {
+	err = s.db.View(func(txn *badger.Txn) error {
+		item, err := txn.Get(headKey)
+		if err == nil {
+			version = item.Version()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the head: %w", err)
+	}
+	return version, nil
+}
+
+func (s *Store) loadHead() error {
 	return s.db.View(func(txn *badger.Txn) error {
 		found, err := get(txn, headKey, func(v []byte) (err error) {
 			s.head, err = decodeHead(v)
 			return err
 		})
-		if err != nil {
-			return err
+		if err == nil && !found {
+			err = fmt.Errorf("%w: it has no head", ErrDamaged)
 		}
-		if !found {
-			return fmt.Errorf("%w: it has no head", ErrDamaged)
-		}
+		return err
+	})
+}
+
+// load reads the head and the newest links and checks that they agree.
+func (s *Store) load() error {
+	s.orphans = map[chain.Hash]chain.Link{}
+	if err := s.loadHead(); err != nil {
+		return err
+	}
+	return s.db.View(func(txn *badger.Txn) error {
 		if err := s.loadLinks(txn); err != nil {
 			return err
 		}
@@ -302,7 +384,7 @@ func (s *Store) release() error {
 	s.endLookups()
 	var errs []error
 	if s.db != nil {
-		errs = append(errs, s.db.Close())
+		errs = append(errs, s.lastRecord(), s.db.Close())
 	}
 	if s.wal != nil {
 		errs = append(errs, s.wal.close())
@@ -311,6 +393,20 @@ func (s *Store) release() error {
 		errs = append(errs, s.lock.Unlock())
 	}
 	return errors.Join(errs...)
+}
+
+// lastRecord says that write-ahead files are about to become tables.
+func (s *Store) lastRecord() error {
+	if !s.recorded {
+		return nil
+	}
+	version := s.own.version
+	if s.opened && s.broken == nil {
+		if v, err := s.version(); err == nil { // if not, opening will say it
+			version = v
+		}
+	}
+	return s.keepRecord(version, 0)
 }
 
 // dropUnborn removes log files without a byte. Badger makes a file and then

@@ -104,8 +104,8 @@ func limitsOf(db *badger.DB) limits {
 
 func (l limits) fit(o *opset) bool { return len(o.ops) < l.entries && o.bytes < l.bytes }
 
-// write applies the operations and the head, if given, in one transaction that
-// is on disk when write returns.
+// write applies the operations and the head in one transaction that is on disk
+// when write returns. The head is written also where it stays as it is: see files.
 func (s *Store) write(ops []op, h *head, extra ...op) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()

@@ -82,7 +82,7 @@ func (s *Store) redo(o *opset, h *head) error {
 		if err := s.step("part"); err != nil {
 			return err
 		}
-		err := s.write([]op{{key: appendRedoKey(nil, parts), val: part}}, nil)
+		err := s.write([]op{{key: appendRedoKey(nil, parts), val: part}}, &s.head)
 		parts++
 		part = part[:0]
 		return err
@@ -106,7 +106,7 @@ func (s *Store) redo(o *opset, h *head) error {
 	if err := s.step("seal"); err != nil {
 		return err
 	}
-	if err := s.write([]op{{key: appendRedoKey(nil, redoSeal), val: appendSeal(nil, parts, h)}}, nil); err != nil {
+	if err := s.write([]op{{key: appendRedoKey(nil, redoSeal), val: appendSeal(nil, parts, h)}}, &s.head); err != nil {
 		return err
 	}
 	return s.replay(o.ops, parts, h)
@@ -132,7 +132,7 @@ func (s *Store) replay(ops []op, parts uint32, h *head) error {
 		if err := s.step("apply"); err != nil {
 			return err
 		}
-		if err := s.write(ops[:n], nil); err != nil {
+		if err := s.write(ops[:n], &s.head); err != nil {
 			return err
 		}
 		ops = ops[n:]
@@ -143,10 +143,10 @@ func (s *Store) replay(ops []op, parts uint32, h *head) error {
 	if err := s.write(nil, h, op{key: appendRedoKey(nil, redoSeal), del: true}); err != nil {
 		return err
 	}
-	return s.dropParts(parts)
+	return s.dropParts(parts, h)
 }
 
-func (s *Store) dropParts(parts uint32) error {
+func (s *Store) dropParts(parts uint32, h *head) error {
 	var ops []op
 	for i := range parts {
 		ops = append(ops, op{key: appendRedoKey(nil, i), del: true})
@@ -154,7 +154,7 @@ func (s *Store) dropParts(parts uint32) error {
 			if err := s.step("drop"); err != nil {
 				return err
 			}
-			if err := s.write(ops, nil); err != nil {
+			if err := s.write(ops, h); err != nil {
 				return err
 			}
 			ops = ops[:0]
@@ -205,7 +205,7 @@ func (s *Store) recoverRedo() error {
 		return s.replay(ops, parts, &h)
 	case parts > 0:
 		s.log.Info("removing an unfinished commit")
-		return s.dropParts(parts)
+		return s.dropParts(parts, &s.head)
 	}
 	return nil
 }

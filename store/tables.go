@@ -8,60 +8,53 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
-	"github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/badger/v4/fb"
 )
 
-// checkTables reads the end of every table that the manifest names, as Badger is
-// about to: on damage there Badger panics in goroutines of its own, where nobody
-// can recover. What it finds wrong it returns as ErrDamaged. A table ends with
-// its index, the index's length, its checksum, the checksum's length.
-func checkTables(dir string, opts badger.Options) error {
-	f, err := os.Open(filepath.Join(dir, badger.ManifestFilename))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a new store
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	manifest, _, err := badger.ReplayManifestFile(f, opts.ExternalMagicVersion, opts)
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrDamaged, f.Name(), err)
-	}
-	for id := range manifest.Tables {
-		if err := checkTable(table.NewFilename(id, dir)); err != nil {
-			return err
-		}
-	}
-	return nil
+// tableEnd is what the end of a table says of it.
+type tableEnd struct {
+	keys   int64
+	newest uint64 // highest version in it
+	size   int64
 }
 
-func checkTable(path string) error {
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checkTable reads the end of a table, as Badger is about to: on damage there
+// Badger panics in goroutines of its own, where nobody can recover. With blocks
+// it reads the whole table and compares every block with its checksum: when
+// Badger meets a block that does not, it takes the block's keys for absent, and a
+// compaction leaves them out for good.
+//
+// A table is blocks, then its index, the index's length, its checksum, the
+// checksum's length. A block ends with the places of its entries, their number,
+// its checksum, the checksum's length; the checksum covers what is before it.
+// What is wrong is returned as ErrDamaged.
+func checkTable(path string, blocks bool) (end tableEnd, err error) {
 	damaged := func(what string) error { return fmt.Errorf("%w: %s: %s", ErrDamaged, path, what) }
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return damaged("it is gone")
+		return end, damaged("it is gone")
 	}
 	if err != nil {
-		return err
+		return end, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return end, err
 	}
-	end := info.Size()
+	end.size = info.Size()
+	at := end.size
 	// read takes n bytes off the end.
 	read := func(n int64) ([]byte, error) {
-		if n < 0 || n > end {
+		if n < 0 || n > at {
 			return nil, damaged("it ends before its index")
 		}
-		end -= n
+		at -= n
 		b := make([]byte, n)
-		_, err := f.ReadAt(b, end)
+		_, err := f.ReadAt(b, at)
 		if errors.Is(err, io.EOF) {
 			err = nil // the last bytes of the file
 		}
@@ -76,24 +69,79 @@ func checkTable(path string) error {
 	}
 	n, err := readNumber()
 	if err != nil {
-		return err
+		return end, err
 	}
 	sum, err := read(n)
 	if err != nil {
-		return err
+		return end, err
 	}
 	if n, err = readNumber(); err != nil {
-		return err
+		return end, err
 	}
 	index, err := read(n)
 	if err != nil {
-		return err
+		return end, err
 	}
 	want, ok := crcOf(sum)
-	if !ok || uint64(crc32.Checksum(index, crc32.MakeTable(crc32.Castagnoli))) != want {
-		return damaged("the checksum of its index is wrong")
+	if !ok || uint64(crc32.Checksum(index, castagnoli)) != want {
+		return end, damaged("the checksum of its index is wrong")
+	}
+	defer func() { // an index with a right checksum that is none all the same
+		if r := recover(); r != nil {
+			err = damaged("its index does not decode")
+		}
+	}()
+	idx := fb.GetRootAsTableIndex(index, 0)
+	end.keys, end.newest = int64(idx.KeyCount()), idx.MaxVersion()
+	if !blocks {
+		return end, nil
+	}
+	return end, checkBlocks(io.NewSectionReader(f, 0, at), idx, damaged)
+}
+
+// checkBlocks reads the blocks of a table.
+func checkBlocks(r *io.SectionReader, idx *fb.TableIndex, damaged func(string) error) error {
+	buf := make([]byte, 1<<20)
+	first, filled := int64(0), 0 // what of the file is in buf
+	var off fb.BlockOffset
+	for i := range idx.OffsetsLength() {
+		if !idx.Offsets(&off, i) {
+			return damaged("its index does not decode")
+		}
+		at, n := int64(off.Offset()), int(off.Len())
+		if n < 8 || at+int64(n) > r.Size() {
+			return damaged(fmt.Sprintf("block %d lies outside of it", i))
+		}
+		if at < first || at+int64(n) > first+int64(filled) {
+			if n > len(buf) {
+				buf = make([]byte, n)
+			}
+			m, err := r.ReadAt(buf, at)
+			if err != nil && !errors.Is(err, io.EOF) {
+				return err
+			}
+			first, filled = at, m
+			if m < n {
+				return damaged(fmt.Sprintf("it ends in block %d", i))
+			}
+		}
+		if !soundBlock(buf[at-first : at-first+int64(n)]) {
+			return damaged(fmt.Sprintf("the checksum of block %d, at byte %d, is wrong", i, at))
+		}
 	}
 	return nil
+}
+
+func soundBlock(b []byte) bool {
+	n := len(b) - 4
+	size := int(binary.BigEndian.Uint32(b[n:]))
+	if size > n-4 {
+		return false
+	}
+	data := b[: n-size : n-size]
+	want, ok := crcOf(b[n-size : n])
+	entries := int64(binary.BigEndian.Uint32(data[len(data)-4:]))
+	return ok && uint64(crc32.Checksum(data, castagnoli)) == want && entries*4 <= int64(len(data)-4)
 }
 
 // crcOf reads Badger's protobuf message Checksum: field 1 is the algorithm,

@@ -23,29 +23,56 @@ type wal struct {
 	dir  string
 	n    int // number of the file in which the last transaction is, as far as we know
 	file *os.File
+	next func(n int) error // is called when file n begins and all before are on disk
 }
 
-// openWAL finds the newest file. Badger must have been opened.
-func openWAL(dir string) (*wal, error) {
-	w := &wal{dir: dir, n: -1}
-	files, err := filepath.Glob(filepath.Join(dir, "*.mem"))
+// openWAL opens the newest file. Badger must have been opened.
+func openWAL(dir string, next func(n int) error) (*wal, error) {
+	n, err := newestWAL(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(f), ".mem"))
-		if err != nil {
-			return nil, fmt.Errorf("write-ahead file %s: %w", f, err)
-		}
-		w.n = max(w.n, n)
-	}
+	w := &wal{dir: dir, n: n, next: next}
 	if w.file, err = os.Open(w.path(w.n)); err != nil {
 		return nil, fmt.Errorf("write-ahead file: %w", err)
 	}
 	return w, nil
 }
 
-func (w *wal) path(n int) string { return filepath.Join(w.dir, fmt.Sprintf("%05d.mem", n)) }
+// newestWAL returns the number of the newest file; -1 if there is none.
+func newestWAL(dir string) (newest int, err error) {
+	newest = -1
+	files, err := filepath.Glob(filepath.Join(dir, "*.mem"))
+	if err != nil {
+		return newest, err
+	}
+	for _, f := range files {
+		n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(f), ".mem"))
+		if err != nil {
+			return newest, fmt.Errorf("write-ahead file %s: %w", f, err)
+		}
+		newest = max(newest, n)
+	}
+	return newest, nil
+}
+
+// syncLogs makes durable what a killed process wrote: from here on it counts.
+func syncLogs(logs []walTail) error {
+	for _, t := range logs {
+		f, err := os.OpenFile(t.path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(datasync(f), f.Close()); err != nil {
+			return fmt.Errorf("sync %s: %w", t.path, err)
+		}
+	}
+	return nil
+}
+
+func (w *wal) path(n int) string { return memFile(w.dir, n) }
+
+func memFile(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("%05d.mem", n)) }
 
 // sync makes durable every transaction that was committed before it was called.
 // Badger begins a new file before it writes a transaction, never within one.
@@ -66,6 +93,9 @@ func (w *wal) sync() error {
 		w.n++
 		if err := syncDir(w.dir); err != nil {
 			return fmt.Errorf("sync %s: %w", w.dir, err)
+		}
+		if err := w.next(w.n); err != nil {
+			return err
 		}
 	}
 }
