@@ -29,6 +29,11 @@ type Config struct {
 	Archive    bool            // keep spent outputs; chosen when the directory is made
 	Memory     int64           // for the store, in bytes; 0 for store.DefaultMemory
 
+	// Resync gives up what the directory holds and follows from origin. It is for
+	// a chain that was replaced deeper than k, a damaged directory, or another
+	// retention; never automatic. See store.Options.
+	Resync bool
+
 	Until     *chain.Height // end Run once this height is committed; nil for never
 	ExitAtTip bool          // end Run once the node has no more blocks
 

@@ -70,7 +70,7 @@ func (f *Follower) forward(m chain.Message) error {
 	if err := f.resolver.Block(e); err != nil {
 		f.open.recycle(e)
 		return &FatalError{Op: "resolving inputs", At: link.At(), Cause: err,
-			Hint: "if this node is on the right network, the data directory was filled from another chain or is damaged: start over with an empty one"}
+			Hint: "if this node is on the right network, the data directory was filled from another chain or is damaged: ourotail check tells which, --resync starts over"}
 	}
 	if err := f.points.Extend(link); err != nil {
 		return err

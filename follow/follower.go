@@ -165,11 +165,11 @@ func (f *Follower) load() error {
 	}
 	if err := f.points.Load(links, whole); err != nil {
 		return &FatalError{Op: "reading the last points", At: f.cfg.Store.Head().At(), Cause: err,
-			Hint: "the store is damaged; start over with an empty data directory"}
+			Hint: "the store is damaged: ourotail check tells how, --resync starts over"}
 	}
 	if head, ok := f.points.Head(); ok && head != f.cfg.Store.Head() {
 		return &FatalError{Op: "reading the last points", At: f.cfg.Store.Head().At(), Cause: fmt.Errorf("they end at %s", head.At()),
-			Hint: "the store is damaged; start over with an empty data directory"}
+			Hint: "the store is damaged: ourotail check tells how, --resync starts over"}
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func (f *Follower) diverged(to string, tip chain.Tip, why string) error {
 	head := f.cfg.Store.Head()
 	return &FatalError{Op: "following the node", At: head.At(),
 		Cause: fmt.Errorf("%w: %s (its tip is %s, we can roll back to %s, it wants %s)", ErrDiverged, why, tip, f.cfg.Store.Floor(), to),
-		Hint:  "is this socket the right node, on the right network? If its chain really was replaced, start over with an empty data directory"}
+		Hint:  "is this socket the right node, on the right network? If its chain really was replaced, --resync starts over"}
 }
 
 // behind tells whether the node's tip is one of our blocks below our head: then

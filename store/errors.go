@@ -18,8 +18,11 @@ var (
 	// ErrNoStore is wrapped when a store that must exist does not.
 	ErrNoStore = errors.New("there is no store")
 	// ErrDamaged is wrapped when what is on disk contradicts itself or does not
-	// decode. Nothing repairs it but filling a new store.
-	ErrDamaged = errors.New("the store is damaged; move the directory away and sync again")
+	// decode. Nothing repairs it but starting over (Options.Resync).
+	ErrDamaged = errors.New("the store is damaged")
+	// ErrNotOurs is wrapped when starting over meets a file that is none of a
+	// store's: nothing was touched.
+	ErrNotOurs = errors.New("this is not a file of a store, nothing is removed beside it")
 	// ErrHeld is wrapped by every HeldError.
 	ErrHeld = errors.New("the data directory is in use")
 	// ErrBroken is wrapped by every write after one that failed: what is on disk

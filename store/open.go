@@ -59,7 +59,7 @@ type Store struct {
 // Open opens the store, making it if it is not there. It is the recovery
 // procedure: it finishes or removes what a kill interrupted, and checks the head
 // against the journal. It returns errors that wrap ErrNetwork, ErrFormat,
-// ErrSettings, ErrHeld (as *HeldError), ErrNoStore or ErrDamaged.
+// ErrSettings, ErrHeld (as *HeldError), ErrNoStore, ErrDamaged or ErrNotOurs.
 func Open(opts Options) (_ *Store, err error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -121,10 +121,21 @@ func (s *Store) openDB() (err error) {
 			return fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
 		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(s.opts.Dir, 0o700); err != nil {
 		return err
 	}
 	if s.lock, err = hold(s.opts.Dir); err != nil {
+		return err
+	}
+	if err := s.dropDiscarded(); err != nil {
+		return err
+	}
+	if s.opts.Resync {
+		if err := errors.Join(s.startOver(), s.dropDiscarded()); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	// Badger panics on some kinds of damage that checkTables does not look for.

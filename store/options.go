@@ -27,6 +27,12 @@ type Options struct {
 	// retention it has.
 	Existing bool
 
+	// Resync gives up the store that is in the directory and makes a new one, once
+	// the directory is held. A kill leaves the old one or none. It fails, with
+	// nothing touched, on files that are not a store's (ErrNotOurs) and on another
+	// network's store (ErrNetwork).
+	Resync bool
+
 	// Memory is what the store may use of anonymous memory, in bytes, about:
 	// DefaultMemory if 0, at least MinMemory. Pages of the database that the
 	// kernel keeps mapped come on top and go when others need the room.

@@ -24,7 +24,10 @@ type ownRecord struct {
 	log     int    // the newest write-ahead file is this one or a newer one; 0 if there need be none
 }
 
-const recordFile = "OUROTAIL"
+const (
+	recordFile = "OUROTAIL"
+	newSuffix  = "-NEW" // while it is written
+)
 
 func (r ownRecord) text() []byte {
 	b := fmt.Appendf(nil, "ourotail store\nnetwork magic %d\nk %d\narchive %t\ntransactions %d\nlog %d\n", r.magic, r.k, r.archive, r.version, r.log)
@@ -53,7 +56,7 @@ func readRecord(dir string) (r ownRecord, ok bool, err error) {
 // made before survive a power cut.
 func (r ownRecord) write(dir string, sync bool) error {
 	name := filepath.Join(dir, recordFile)
-	f, err := os.Create(name + "-NEW")
+	f, err := os.Create(name + newSuffix)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ const (
 	exitDegraded = 8  // status --check: working on it
 	exitFailing  = 9  // status --check: somebody should look
 	exitDisk     = 12 // the disk has no room to go on safely
+	exitDamaged  = 13 // the data directory is damaged
 )
 
 const exitHelp = `Exit codes:
@@ -40,6 +41,7 @@ const exitHelp = `Exit codes:
   10                drill: the consumer failed a day
   11                audit: the node does not agree with the directory
   12                the disk has too little room to go on safely
+  13                the data directory is damaged, or check found differences
 `
 
 // codedError carries the exit code of a failure.
@@ -68,8 +70,23 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error { return coded(exitUsage, check(cmd, args)) }
 }
 
-// describe is what a person reads of an error.
-func describe(err error) string { return err.Error() }
+// describe is what a person reads of an error: with what can be done.
+func describe(err error) string {
+	hint := ""
+	switch {
+	case errors.Is(err, store.ErrDamaged):
+		hint = "ourotail check tells what is damaged; ourotail run --resync starts over"
+	case errors.Is(err, store.ErrFormat):
+		hint = "use the version that wrote it; or ourotail run --resync starts over"
+	case errors.Is(err, store.ErrSettings):
+		hint = "ourotail run --resync starts over with the settings that are wanted now"
+	}
+	var fatal *follow.FatalError
+	if hint == "" || errors.As(err, &fatal) && fatal.Hint != "" {
+		return err.Error()
+	}
+	return err.Error() + "\n  hint: " + hint
+}
 
 func exitCode(err error) int {
 	var c *codedError
@@ -93,6 +110,8 @@ func classify(err error) int {
 		return exitDisk
 	case errors.Is(err, store.ErrHeld):
 		return exitHeld
+	case errors.Is(err, store.ErrDamaged):
+		return exitDamaged
 	case errors.Is(err, store.ErrNoStore):
 		return exitNotThere
 	case errors.Is(err, follow.ErrDiverged), errors.Is(err, store.ErrNetwork), errors.Is(err, resolve.ErrUnknownOutput):

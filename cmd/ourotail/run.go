@@ -26,6 +26,10 @@ goes on where this one stopped.
 
 While it runs, status and utxos on the same directory are answered by it.
 
+What following cannot mend, a chain that was replaced deeper than k blocks or a
+damaged directory, ends it and stays as it is; --resync then starts over. Leave
+that flag out of anything that restarts by itself.
+
 A node that is away, starting, or still synchronising is waited for. What waiting
 cannot mend (the wrong network, no permission) ends the command if it stands in
 the way of the first connection.`,
@@ -61,6 +65,7 @@ func addFollowFlags(cmd *cobra.Command) {
 	addDataDirFlag(cmd)
 	cmd.Flags().String("memory", "256MiB", "memory for the store; pages that the kernel keeps mapped come on top")
 	cmd.Flags().Bool("archive", false, "keep spent outputs too; chosen when the data directory is made")
+	cmd.Flags().Bool("resync", false, "start over: remove what the data directory holds and follow from the first block")
 }
 
 // followerConfig reads the flags of addFollowFlags.
@@ -84,6 +89,9 @@ func followerConfig(cmd *cobra.Command) (cfg ourotail.Config, err error) {
 	}
 	cfg.Memory = int64(bytes)
 	if cfg.Archive, err = cmd.Flags().GetBool("archive"); err != nil {
+		return cfg, err
+	}
+	if cfg.Resync, err = cmd.Flags().GetBool("resync"); err != nil {
 		return cfg, err
 	}
 	cfg.Logger, err = newLogger(cmd, cmd.ErrOrStderr())
