@@ -76,7 +76,8 @@ type Hub struct {
 	statuses statuses
 
 	scratch [64]byte // for keys being looked up
-	serial  uint64   // counts effects, to match each subscription once with each
+	probes  probes
+	serial  uint64 // counts effects, to match each subscription once with each
 	hits    []hit
 	touched []*sub // those with hits
 	chains  []hit  // the hits of one of them

@@ -32,20 +32,8 @@ func (m matching) wants(s *sub, b *chain.AppliedBlock) bool {
 // match collects hits of a block: each subscription that the mode wants, with
 // each effect, transaction or block its query wants, in order.
 func (h *Hub) match(b *chain.AppliedBlock, m matching) {
-	outputs := &h.index[UTxOs]
-	if outputs.kinds != 0 || outputs.all != nil {
-		for i := range b.Txs {
-			t := &b.Txs[i]
-			for j := range t.Spent {
-				h.matchEffect(hit{tx: t, eff: &t.Spent[j], block: b, spent: true}, m)
-			}
-			if m == matchCorrected {
-				continue // only what was spent comes back
-			}
-			for j := range t.Created {
-				h.matchEffect(hit{tx: t, eff: &t.Created[j], block: b}, m)
-			}
-		}
+	if outputs := &h.index[UTxOs]; outputs.kinds != 0 || outputs.all != nil {
+		h.matchEffects(b, m)
 	}
 	if m == matchCorrected {
 		return
@@ -61,10 +49,35 @@ func (h *Hub) match(b *chain.AppliedBlock, m matching) {
 	}
 }
 
-func (h *Hub) matchEffect(x hit, m matching) {
+// matchEffects collects the hits of a block's effects.
+func (h *Hub) matchEffects(b *chain.AppliedBlock, m matching) {
+	h.probes.of(b, m, &h.index[UTxOs], h.scratch[:])
+	n := 0
+	for i := range b.Txs {
+		t := &b.Txs[i]
+		for j := range t.Spent {
+			h.matchEffect(hit{tx: t, eff: &t.Spent[j], block: b, spent: true}, m, h.probes.likely(n))
+			n++
+		}
+		if m == matchCorrected {
+			continue // only what was spent comes back
+		}
+		for j := range t.Created {
+			h.matchEffect(hit{tx: t, eff: &t.Created[j], block: b}, m, h.probes.likely(n))
+			n++
+		}
+	}
+}
+
+// matchEffect collects the hits of one effect; keyed tells whether anybody may
+// be found under one of its keys.
+func (h *Hub) matchEffect(x hit, m matching, keyed bool) {
 	h.serial++
 	ix := &h.index[UTxOs]
 	h.offerHits(ix.all, x, m)
+	if !keyed {
+		return
+	}
 	query.EachSource(x.eff.UTxO, ix.kinds, h.scratch[:], func(k chain.SourceKind, key []byte) bool {
 		h.offerHits(ix.find(uint8(k), key), x, m)
 		return true
