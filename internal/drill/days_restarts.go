@@ -2,7 +2,6 @@ package drill
 
 import (
 	"context"
-	"time"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode/forge"
@@ -93,8 +92,16 @@ func killed(ctx context.Context, s *stage) error {
 		old := s.chain.Tip()
 		depth := s.k*2/3 + s.r.IntN(s.k/3)
 		bottom := old.Height - chain.Height(depth)
-		// Dead below this height: somewhere on the way down.
-		if err := s.tail.dieBelow(old.Height - chain.Height(s.r.IntN(depth/2))); err != nil {
+		// This one dies below a height somewhere on the way down.
+		if err := s.down(ctx, false); err != nil {
+			return err
+		}
+		s.spec.DieBelow = old.Height - chain.Height(s.r.IntN(depth/2))
+		if err := s.up(ctx); err != nil {
+			return err
+		}
+		s.spec.DieBelow = 0
+		if err := s.arrive(ctx); err != nil {
 			return err
 		}
 		if err := s.fork(depth, depth+2); err != nil {
@@ -108,8 +115,6 @@ func killed(ctx context.Context, s *stage) error {
 			return err
 		}
 		switch {
-		case head.Point == old.Point:
-			s.note("ourotail is killed before it has undone anything")
 		case head.Height > bottom:
 			s.note("ourotail is killed half way down from block %d to %d: it stands at %d", old.Height, bottom, head.Height)
 		default:
@@ -133,14 +138,10 @@ func killed(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// death waits for ourotail to have killed itself. Where the moment was missed it
-// is killed now.
+// death waits for ourotail to have killed itself.
 func (s *stage) death(ctx context.Context) error {
-	select {
-	case <-s.tail.done:
-	case <-time.After(10 * time.Second):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.ended(ctx, s.tail); err != nil {
+		return err
 	}
 	return s.down(ctx, true)
 }

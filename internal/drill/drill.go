@@ -30,6 +30,8 @@ type Config struct {
 	Patience time.Duration // how long nothing may happen; 0 for DefaultPatience
 	Progress func(Progress)
 	Done     func(Result) // called after each day
+
+	ours time.Duration // how long ourotail may do nothing; 0 for Patience
 }
 
 // The defaults.
@@ -116,6 +118,7 @@ func Find(names []string) ([]Day, error) {
 func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	cfg.K = cmp.Or(cfg.K, DefaultK)
 	cfg.Patience = cmp.Or(cfg.Patience, DefaultPatience)
+	cfg.ours = cmp.Or(cfg.ours, cfg.Patience)
 	if cfg.Days == nil {
 		cfg.Days = Days()
 	}

@@ -11,17 +11,15 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-
-	"github.com/ourotail/ourotail/chain"
 )
 
 // tailProcess is a running Tail and the goroutine that passes its lines on.
 type tailProcess struct {
-	cmd      *exec.Cmd
-	commands io.WriteCloser
-	said     lastLines
-	done     chan struct{} // closed when the process has ended and its lines are passed on
-	err      error         // valid then
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	said  lastLines
+	done  chan struct{} // closed when the process has ended and its lines are passed on
+	err   error         // valid then
 }
 
 // startTail starts the process and begins to pass on its lines.
@@ -33,7 +31,7 @@ func startTail(ctx context.Context, argv []string, spec Spec, to *feed) (*tailPr
 	argv = append(argv[:len(argv):len(argv)], string(arg))
 	t := &tailProcess{cmd: exec.CommandContext(ctx, argv[0], argv[1:]...), done: make(chan struct{})}
 	t.cmd.Stderr = &t.said
-	if t.commands, err = t.cmd.StdinPipe(); err != nil {
+	if t.stdin, err = t.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	lines, err := t.cmd.StdoutPipe()
@@ -54,12 +52,6 @@ func startTail(ctx context.Context, argv []string, spec Spec, to *feed) (*tailPr
 	return t, nil
 }
 
-// dieBelow makes the process kill itself once its store is below a height.
-func (t *tailProcess) dieBelow(h chain.Height) error {
-	_, err := fmt.Fprintf(t.commands, "die below %d\n", h)
-	return err
-}
-
 // kill sends SIGKILL.
 func (t *tailProcess) kill() {
 	_ = t.cmd.Process.Kill() // it has ended already
@@ -67,7 +59,7 @@ func (t *tailProcess) kill() {
 
 // end lets the process end by itself.
 func (t *tailProcess) end() {
-	_ = t.commands.Close() // it has ended already
+	_ = t.stdin.Close() // it has ended already
 }
 
 // failure says why the process ended, in its own last words.

@@ -183,25 +183,52 @@ func (s *stage) down(ctx context.Context, kill bool) error {
 // ended waits until a process of ourotail has ended and the consumer has read
 // what it wrote.
 func (s *stage) ended(ctx context.Context, t *tailProcess) error {
-	timer := time.NewTimer(s.cfg.Patience)
-	defer timer.Stop()
-	select {
-	case <-t.done:
-		return s.blame(t)
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return s.stalled()
+	p := s.patience()
+	defer p.Stop()
+	for {
+		select {
+		case <-t.done:
+			return s.blame(t)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.C:
+			if err := p.out(); err != nil {
+				return err
+			}
+		}
 	}
 }
 
-// stalled says who keeps everybody waiting.
-func (s *stage) stalled() error {
-	if s.feed.stuck() {
+// patience is how long nothing may happen: less while the consumer does not read
+// than while ourotail does nothing, where those differ.
+type patience struct {
+	*time.Timer
+	s     *stage
+	since time.Time
+}
+
+func (s *stage) patience() *patience {
+	return &patience{time.NewTimer(s.cfg.Patience), s, time.Now()}
+}
+
+// again begins anew: something has happened.
+func (p *patience) again() {
+	p.since = time.Now()
+	p.Reset(p.s.cfg.Patience)
+}
+
+// out says who keeps everybody waiting, nil if they may for longer.
+func (p *patience) out() error {
+	s := p.s
+	switch waited := time.Since(p.since); {
+	case s.feed.stuck():
 		return &consumerError{s.consumer.with(fmt.Errorf("it has not read its input for %v", s.cfg.Patience))}
+	case waited < s.cfg.ours:
+		p.Reset(s.cfg.Patience)
+		return nil
 	}
 	at, _, _ := s.feed.position()
-	return fmt.Errorf("ourotail has done nothing for %v: it stands at %s, the node's tip is %s", s.cfg.Patience, at, s.chain.Tip())
+	return fmt.Errorf("ourotail has done nothing for %v: it stands at %s, the node's tip is %s", s.cfg.ours, at, s.chain.Tip())
 }
 
 // blame returns an error if a process of ourotail ended because the consumer did
@@ -213,7 +240,7 @@ func (s *stage) blame(t *tailProcess) error {
 	select {
 	case <-s.consumer.done:
 		return &consumerError{s.consumer.early()}
-	case <-time.After(time.Second): // it closed its input and lives on
+	case <-time.After(s.cfg.Patience): // it closed its input and lives on
 		return &consumerError{s.consumer.with(errConsumer)}
 	}
 }
@@ -252,8 +279,8 @@ func (s *stage) arrive(ctx context.Context) error {
 
 // given waits until the last block that the consumer has been given is this one.
 func (s *stage) given(ctx context.Context, want chain.Point) error {
-	timer := time.NewTimer(s.cfg.Patience)
-	defer timer.Stop()
+	p := s.patience()
+	defer p.Stop()
 	for {
 		at, begun, changed := s.feed.position()
 		if begun && at == want {
@@ -261,7 +288,7 @@ func (s *stage) given(ctx context.Context, want chain.Point) error {
 		}
 		select {
 		case <-changed:
-			timer.Reset(s.cfg.Patience)
+			p.again()
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.consumer.done:
@@ -271,8 +298,10 @@ func (s *stage) given(ctx context.Context, want chain.Point) error {
 				return err
 			}
 			return s.tail.failure()
-		case <-timer.C:
-			return s.stalled()
+		case <-p.C:
+			if err := p.out(); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -9,16 +9,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/feed/record"
 	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/internal/trial"
 	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/query"
 )
@@ -33,6 +31,10 @@ type Spec struct {
 	// was: if not, the lines begin at origin.
 	After chain.Point `json:"after"`
 	Begun bool        `json:"begun"`
+	// DieBelow, if not 0, is a height: the process kills itself as soon as a
+	// rollback has taken the store below it, between two of its transactions if it
+	// takes more than one.
+	DieBelow chain.Height `json:"die_below,omitempty"`
 }
 
 // Query is what the lines are about.
@@ -49,22 +51,29 @@ func (s *Spec) Query() query.UTxO {
 
 // Tail follows and writes JSON lines as the command tail does, and besides an
 // idle line for each block without any, by which the drill knows how far it is. It
-// ends when the commands it reads end. One command there is, "die below HEIGHT":
-// the process kills itself as soon as a rollback takes the store below that.
+// ends when stdin ends.
 //
-// It is the main function of a process of its own: the goroutine that reads
-// commands ends with them.
-func Tail(ctx context.Context, spec Spec, commands io.Reader, out io.Writer, log *slog.Logger) (err error) {
+// It is the main function of a process of its own: the goroutine that reads stdin
+// ends with it.
+func Tail(ctx context.Context, spec Spec, stdin io.Reader, out io.Writer, log *slog.Logger) (err error) {
 	g, err := ledger.LoadGenesis(spec.Config)
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	f, err := ourotail.Open(ctx, ourotail.Config{SocketPath: spec.Socket, Genesis: g, DataDir: spec.Dir, Memory: 64 << 20, Logger: log})
+	var opened atomic.Pointer[ourotail.Follower]
+	cfg := ourotail.Config{SocketPath: spec.Socket, Genesis: g, DataDir: spec.Dir, Memory: 64 << 20, Logger: log}
+	cfg.Trial = &trial.Trial{Step: func(name string) {
+		if f := opened.Load(); f != nil && spec.DieBelow > 0 && (name == "undo" || name == "rolled back") && f.State().Head.Height < spec.DieBelow {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // there is no afterwards in which to report an error
+		}
+	}}
+	f, err := ourotail.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
+	opened.Store(f)
 	defer func() { err = errors.Join(err, f.Close()) }()
 	lines := bufio.NewWriterSize(out, 1<<16)
 	sub, err := subscribe(ctx, f, spec, lines)
@@ -73,7 +82,7 @@ func Tail(ctx context.Context, spec Spec, commands io.Reader, out io.Writer, log
 	}
 	go func() {
 		defer stop()
-		obey(commands, f)
+		_, _ = io.Copy(io.Discard, stdin) // however it ends, it has ended
 	}()
 	read := make(chan error, 1)
 	go func() {
@@ -130,34 +139,6 @@ func write(ctx context.Context, lines *bufio.Writer, sub hub.Subscription[chain.
 		}
 		if err != nil {
 			return err
-		}
-	}
-}
-
-// obey reads commands until they end.
-func obey(commands io.Reader, f *ourotail.Follower) {
-	var below atomic.Int64
-	below.Store(int64(chain.OriginHeight))
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		for {
-			select {
-			case <-ended:
-				return
-			case <-time.After(50 * time.Microsecond):
-			}
-			if int64(f.State().Head.Height) < below.Load() {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // there is no afterwards in which to report an error
-			}
-		}
-	}()
-	in := bufio.NewScanner(commands)
-	for in.Scan() {
-		if text, ok := strings.CutPrefix(in.Text(), "die below "); ok {
-			if h, err := strconv.ParseInt(text, 10, 64); err == nil {
-				below.Store(h)
-			}
 		}
 	}
 }
