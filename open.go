@@ -85,10 +85,12 @@ func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, er
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := checkRoom(cfg.DataDir, cfg.Memory); err != nil {
-		return nil, err
+	if !cfg.Resync { // starting over makes room, and each commit asks for it
+		if err := checkRoom(cfg.DataDir, cfg.Memory); err != nil {
+			return nil, err
+		}
 	}
-	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Terms: terms, Logger: cfg.Logger}
+	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Resync: cfg.Resync, Terms: terms, Logger: cfg.Logger}
 	st, err := store.Open(opts.WithTrial(cfg.Trial))
 	if err != nil {
 		return nil, err

@@ -35,11 +35,34 @@ func damageable(t *testing.T, seed uint64) (killed, closed string, sc *script, o
 	}
 	ops++
 	killed = filepath.Join(t.TempDir(), "killed")
-	copyDir(t, opts.Dir, killed)
+	copyLive(t, opts.Dir, killed)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return killed, opts.Dir, sc, ops
+}
+
+// copyLive copies a store that is open and not written to, as a kill would leave
+// it: Badger may still be moving files about, and then the copy is made again.
+func copyLive(t *testing.T, from, to string) {
+	t.Helper()
+	state := func() string {
+		b, err := os.ReadFile(filepath.Join(from, "db", "MANIFEST"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b) + listing(t, from)
+	}
+	for {
+		before := state()
+		err := os.CopyFS(to, os.DirFS(from))
+		if err == nil && state() == before {
+			return
+		}
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func damageOptions(sc *script, dir string) Options {
@@ -274,6 +297,9 @@ func listing(t *testing.T, dir string) (out string) {
 	}
 	for _, file := range files {
 		info, err := os.Stat(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // Badger is at work
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

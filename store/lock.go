@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,12 +27,37 @@ func hold(dir string) (*flock.Flock, error) {
 	if !ok {
 		return nil, holder(dir)
 	}
-	note := fmt.Sprintf("%d\n%s\n", os.Getpid(), strings.Join(os.Args, " "))
-	if err := os.WriteFile(path, []byte(note), 0o600); err != nil {
+	if err := os.WriteFile(path, note(), 0o600); err != nil {
 		_ = l.Unlock()
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
 	return l, nil
+}
+
+func note() []byte { return fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), strings.Join(os.Args, " ")) }
+
+// holdToRead holds a directory that may be on a medium that nobody can write to:
+// then the lock is that of its file, if it has one.
+func holdToRead(dir string) (*flock.Flock, error) {
+	path := filepath.Join(dir, lockFile)
+	for _, flag := range []int{os.O_RDWR, os.O_RDONLY} {
+		l := flock.New(path, flock.SetFlag(flag))
+		ok, err := l.TryLock()
+		switch {
+		case err == nil && ok:
+			if flag == os.O_RDWR {
+				_ = os.WriteFile(path, note(), 0o600) // it only helps whoever finds it held
+			}
+			return l, nil
+		case err == nil:
+			return nil, holder(dir)
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case flag == os.O_RDONLY:
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+	}
+	return nil, nil
 }
 
 // holder reads the note of whoever holds the lock.

@@ -145,13 +145,25 @@ func (s *Store) openDB() (err error) {
 		}
 	}()
 	opts := badgerOptions(s.opts, dir)
-	if err := s.examine(dir, opts); err != nil {
+	memTable, err := s.examine(dir, opts)
+	if err != nil {
 		return err
 	}
 	if err := dropUnborn(dir); err != nil {
 		return err
 	}
-	if s.db, err = badger.Open(opts); err != nil {
+	// A process with larger memtables was killed: replaying its files into ours
+	// would end this one.
+	if memTable > opts.MemTableSize {
+		s.log.Info("making tables of larger write-ahead files", "bytes", memTable)
+		if s.db, err = badger.Open(opts.WithMemTableSize(memTable)); err == nil {
+			err = s.db.Close()
+		}
+	}
+	if err == nil {
+		s.db, err = badger.Open(opts)
+	}
+	if err != nil {
 		s.db = nil
 		var path *fs.PathError
 		var number syscall.Errno
@@ -163,39 +175,40 @@ func (s *Store) openDB() (err error) {
 	return nil
 }
 
-// examine checks the files against each other and against our own record.
-func (s *Store) examine(dir string, opts badger.Options) error {
+// examine checks the files against each other and against our own record, and
+// returns how large a memtable they need.
+func (s *Store) examine(dir string, opts badger.Options) (memTable int64, err error) {
 	own, known, err := readRecord(dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	f, err := examine(dir, opts, true, func(_ string, err error) error { return err }, nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if f.empty {
 		if s.opts.Existing {
-			return fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
+			return 0, fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
 		}
-		return nil
+		return 0, nil
 	}
 	if known {
 		if err := own.held(&f); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if !s.opts.noSync {
 		if err := syncLogs(f.logs); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	// Badger is about to remove and rename files; what they hold is known.
 	own.version, own.log = f.newest, 0
 	s.own = own
-	if !known {
-		return nil
+	if known {
+		err = own.write(dir, !s.opts.noSync)
 	}
-	return own.write(dir, !s.opts.noSync)
+	return f.memTable(), err
 }
 
 // openMeta reads what the store was made for, or writes it into an empty one.

@@ -33,7 +33,7 @@ func TestTornWriteAheadFile(t *testing.T) {
 	}
 	// What a kill leaves: the files as they are now.
 	dead := filepath.Join(t.TempDir(), "dead")
-	copyDir(t, opts.Dir, dead)
+	copyLive(t, opts.Dir, dead)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func ourotailCmd(ctx context.Context, args ...string) (stdout, stderr string, co
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
-		errs.Write([]byte(err.Error()))
+		errs.Write([]byte(describe(err)))
 	}
 	return out.String(), errs.String(), exitCode(err)
 }
@@ -64,9 +64,11 @@ type served struct {
 	socket, config string
 }
 
-func serve(t *testing.T, blocks int) served {
+func serve(t *testing.T, blocks int) served { return serveSeed(t, 3, blocks) }
+
+func serveSeed(t *testing.T, seed uint64, blocks int) served {
 	t.Helper()
-	c := devtest.Generate(t, forge.Options{Seed: 3, EpochBlocks: 8, K: 50}, blocks)
+	c := devtest.Generate(t, forge.Options{Seed: seed, EpochBlocks: 8, K: 50}, blocks)
 	dir := t.TempDir()
 	if err := c.Genesis().WriteConfig(dir); err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ names that cardano-node and cardano-cli use work as well
 	root.PersistentFlags().String("log-level", "info", "debug, info, warn or error")
 	root.PersistentFlags().String("log-format", "text", "text or json; logs go to stderr")
 	root.AddCommand(newRun(), newTail(), newUTxOs(), newStatus(), newInspect(), newDevnode(), newDemo(), newDrill(), newDrillTail(), newVersion())
-	root.AddCommand(newAudit())
+	root.AddCommand(newAudit(), newCheck())
 	return root
 }
 
