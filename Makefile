@@ -6,9 +6,10 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 30s
+MODELRUNS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race vet lint fuzz bench dist clean
+.PHONY: help build demo test race vet lint fuzz model bench dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +37,9 @@ fuzz: ## run every fuzz target for FUZZTIME (default 30s) each
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
 	  done; done
+
+model: ## play the whole application in virtual time, MODELRUNS seeds (default 300)
+	OUROTAIL_MODEL_RUNS=$(MODELRUNS) OUROTAIL_MODEL_STEPS=200 $(GO) test -timeout 0 -run '^TestModel$$' -v .
 
 bench: ## measure against comparators in one interleaved run and print a table
 	$(GO) run ./internal/bench

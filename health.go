@@ -57,15 +57,21 @@ func (f *Follower) Health() Health {
 		}
 		h.Reasons = append(h.Reasons, fmt.Sprintf(format, args...))
 	}
+	behind := func() {
+		worse(Degraded, "the node is behind us, at height %d: it is still synchronising", now.Tip.Height)
+	}
 	switch now.Phase {
 	case follow.Following, follow.Syncing, follow.RollingBack:
 		h.Connected = true
 	case follow.NodeBehind:
-		worse(Degraded, "the node is behind us, at height %d: it is still synchronising", now.Tip.Height)
+		behind()
 	case follow.Starting, follow.Connecting:
-		if now.Failures == 0 {
+		switch {
+		case errors.Is(now.LastError, follow.ErrBehind): // it is asked again
+			behind()
+		case now.Failures == 0:
 			worse(Degraded, "%s", now.Phase)
-		} else {
+		default:
 			worse(Unhealthy, "not connected, %d attempts failed", now.Failures)
 		}
 	default:
@@ -81,7 +87,7 @@ func (f *Follower) Health() Health {
 	if slot, ok := f.slotNow(time.Now()); ok {
 		h.LagSlots = max(int64(slot)-int64(now.Head.Point.Slot), 0)
 	}
-	if err := f.watch.failure(); err != nil {
+	if err := f.watch.failure(now.TipSeen); err != nil {
 		worse(Unhealthy, "%v", err)
 	}
 	if now.LastError != nil {

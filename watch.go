@@ -34,6 +34,7 @@ type watch struct {
 	conn *watchedConn
 	said string
 	err  error
+	at   time.Time // of both
 }
 
 func newWatch(limits trial.Limits) watch {
@@ -79,16 +80,21 @@ func (w *watch) answer() string {
 	return w.said
 }
 
-func (w *watch) failure() error {
+// failure is what was wrong when the node was asked last; nil if it has said
+// something since.
+func (w *watch) failure(heard time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if heard.After(w.at) {
+		return nil
+	}
 	return w.err
 }
 
 func (w *watch) note(said string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.said, w.err = said, err
+	w.said, w.err, w.at = said, err, time.Now()
 }
 
 // watchNode probes while the chain is quiet, until ctx ends.

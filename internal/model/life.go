@@ -1,0 +1,365 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/ourotail/ourotail"
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/internal/trial"
+)
+
+// life is one follower from open to end.
+type life struct {
+	w         *world
+	app       *ourotail.Follower
+	cancel    context.CancelFunc
+	ran       chan error
+	over      error // what Run returned
+	began     time.Time
+	connected bool // a dial was answered
+
+	mu      sync.Mutex
+	kill    int    // steps until it is killed, 0 for never
+	killIn  string // the only step that counts, or empty for any but the index's
+	image   string // what the kill left
+	killed  string // at which step
+	fault   fault
+	faulted bool
+	durable chain.At  // what the store acknowledged last
+	undoing *chain.At // where a rollback under way goes
+	atKill  chain.At  // durable then
+	lowest  *chain.At // undoing then
+}
+
+// fault is how a disk fails.
+type fault uint8
+
+const (
+	noFault fault = iota
+	failCommit
+	failRollback
+	failHalfRollback
+)
+
+// step is told of each step of the follower, by the goroutine that takes it.
+func (l *life) step(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.image != "" || l.kill == 0 || l.killIn == "" && name == "index" || l.killIn != "" && name != l.killIn {
+		return
+	}
+	if l.kill--; l.kill > 0 {
+		return
+	}
+	l.imageLocked(name)
+}
+
+func (l *life) imageLocked(name string) {
+	l.w.serial++
+	to := filepath.Join(l.w.base, strconv.Itoa(l.w.serial))
+	if err := copyTree(l.w.dir, to); err != nil {
+		panic(err)
+	}
+	l.image, l.killed, l.atKill, l.lowest = to, name, l.durable, l.undoing
+}
+
+// storage is the store as the loop sees it, with the faults of a disk.
+type storage struct {
+	follow.Store
+	l *life
+}
+
+func (s *storage) take(f fault) bool {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	if s.l.fault != f {
+		return false
+	}
+	s.l.fault, s.l.faulted = noFault, true
+	return true
+}
+
+func (s *storage) acknowledged() {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	s.l.durable, s.l.undoing = originOr(s.Head()), nil
+}
+
+func (s *storage) Commit(blocks []*chain.Effects) error {
+	if s.take(failCommit) {
+		return errDisk
+	}
+	if err := s.Store.Commit(blocks); err != nil {
+		return err
+	}
+	s.acknowledged()
+	s.l.step("committed")
+	return nil
+}
+
+func (s *storage) Rollback(ctx context.Context, to chain.Point) error {
+	if s.take(failRollback) {
+		return errDisk
+	}
+	at := chain.Origin
+	if !to.IsOrigin() {
+		at = s.l.w.links[to.Hash].At()
+	}
+	s.l.mu.Lock()
+	s.l.undoing = &at
+	s.l.mu.Unlock()
+	s.l.step("rolling back")
+	// Half way: the store would be there between two of its transactions.
+	if head := s.Head(); head.Height > at.Height+1 {
+		if l, ok, err := s.LinkAt(chain.Position{Height: at.Height + (head.Height-at.Height)/2}); err == nil && ok && l.Point != to {
+			if err := s.Store.Rollback(ctx, l.Point); err != nil {
+				return err
+			}
+			s.l.step("half rolled back")
+			if s.take(failHalfRollback) {
+				return errDisk
+			}
+		}
+	}
+	if err := s.Store.Rollback(ctx, to); err != nil {
+		return err
+	}
+	s.acknowledged()
+	s.l.step("rolled back")
+	return nil
+}
+
+func originOr(l chain.Link) chain.At {
+	if l.Point.IsOrigin() {
+		return chain.Origin
+	}
+	return l.At()
+}
+
+// open opens the data directory, checks what is in it, and lets the follower run.
+func (w *world) open() {
+	w.t.Helper()
+	for {
+		l := &life{w: w, ran: make(chan error, 1), durable: chain.Origin, began: time.Now()}
+		if w.rnd.IntN(12) == 0 {
+			l.kill = 1 + w.rnd.IntN(3) // while it opens
+		}
+		policy := follow.NewRetry()
+		cfg := ourotail.Config{SocketPath: "list", Genesis: w.genesis, DataDir: w.dir, Archive: w.archive, Memory: 64 << 20, Trial: &trial.Trial{Step: l.step}}
+		app, err := w.o.Open(w.t.Context(), cfg, Hooks{
+			Dial: func(ctx context.Context) (follow.Conn, error) {
+				c, err := w.node.dial(ctx)
+				if err == nil {
+					l.connected = true
+				}
+				return c, err
+			},
+			Tip:     w.node.tip,
+			Storage: func(s follow.Store) follow.Store { return &storage{s, l} },
+			// The same waits each time: those of a real follower are drawn.
+			Retry: func(err error, failures int) (time.Duration, bool) {
+				wait, again := policy(err, failures)
+				d := min(250*time.Millisecond<<min(failures-1, 8), 30*time.Second)
+				if wait >= 2*time.Second && (errors.Is(err, follow.ErrBehind) || errors.Is(err, follow.ErrUndecodable)) {
+					d = max(d, 2*time.Second)
+				}
+				return d, again
+			},
+		})
+		if err != nil {
+			w.fail("opening: %v", err)
+		}
+		w.report.Lives++
+		if l.image != "" {
+			w.note("killed while opening, at %q", l.killed)
+			w.report.Kills["opening: "+l.killed]++
+			if err := app.Close(); err != nil {
+				w.fail("closing: %v", err)
+			}
+			w.moveTo(l.image)
+			continue
+		}
+		l.kill = 0
+		l.app, l.durable = app, originOr(app.State().Head)
+		w.life = l
+		break
+	}
+	w.compareStore(true)
+	for _, r := range append([]*reader(nil), w.readers...) {
+		r.resume()
+	}
+	l := w.life
+	ctx, cancel := context.WithCancel(w.t.Context())
+	l.cancel = cancel
+	go func() { l.ran <- l.app.Run(ctx) }()
+}
+
+// moveTo goes on in another directory.
+func (w *world) moveTo(dir string) {
+	if err := os.RemoveAll(w.dir); err != nil {
+		w.fail("%v", err)
+	}
+	w.dir = dir
+}
+
+// patience is how long a follower may take, in virtual time, to end once it was
+// told to: it waits for nothing but the disk.
+const patience = time.Minute
+
+// within waits for the end of what must not hang.
+func (w *world) within(what string, f func()) {
+	w.t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		w.fail("%s hangs", what)
+	}
+}
+
+// stop ends the follower cleanly, or kills it.
+func (w *world) stop(kill bool) {
+	w.t.Helper()
+	l := w.life
+	if l == nil {
+		return
+	}
+	if kill {
+		l.mu.Lock()
+		if l.image == "" {
+			l.imageLocked("any time")
+		}
+		l.mu.Unlock()
+	}
+	l.cancel()
+	if l.over == nil {
+		w.within("Run", func() { l.over = <-l.ran })
+		if !kill && !errors.Is(l.over, context.Canceled) {
+			w.ended()
+		}
+	}
+	if !kill {
+		l.app.CloseSubscriptions()
+		for _, r := range w.readers {
+			r.finish()
+		}
+	}
+	w.within("Close", func() {
+		if err := l.app.Close(); err != nil {
+			w.fail("closing: %v", err)
+		}
+	})
+	for _, r := range w.readers {
+		r.s = nil
+	}
+	synctest.Wait()
+	w.life = nil
+	if l.image != "" {
+		w.moveTo(l.image)
+		w.report.Kills[l.killed]++
+		w.checkImage(l)
+	}
+}
+
+// finish reads what is left of a subscription that was closed: it is true.
+func (r *reader) finish() {
+	r.w.t.Helper()
+	if r.s == nil || r.rate == 0 {
+		return
+	}
+	for {
+		e, ok, err := r.s.poll()
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
+			if r.w.life.over != nil && !errors.Is(r.w.life.over, context.Canceled) {
+				return // everything failed before
+			}
+			r.fail("a clean close ends with %v", err)
+		case !ok:
+			r.fail("a closed subscription has no end")
+		}
+		r.take(&e)
+	}
+}
+
+// checkImage opens what a kill left and compares it with what was acknowledged.
+func (w *world) checkImage(l *life) {
+	w.t.Helper()
+	d, err := ourotail.OpenDir(w.dir, nil)
+	if err != nil {
+		w.fail("after a kill at %q: %v", l.killed, err)
+	}
+	head := originOr(d.State().Head)
+	if err := d.Close(); err != nil {
+		w.fail("closing: %v", err)
+	}
+	switch {
+	case l.lowest == nil && !w.descends(head, l.atKill):
+		w.fail("after a kill at %q the head is %v, %v was acknowledged", l.killed, head, l.atKill)
+	case l.lowest != nil && (!w.descends(l.atKill, head) || !w.descends(head, *l.lowest)):
+		w.fail("after a kill at %q the head is %v, on the way from %v to %v", l.killed, head, l.atKill, *l.lowest)
+	}
+}
+
+// copyTree copies a directory without the holes in its files.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		out := filepath.Join(to, rel)
+		if d.IsDir() {
+			return os.MkdirAll(out, 0o700)
+		}
+		return copyFile(name, out)
+	})
+}
+
+func copyFile(from, to string) (err error) {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dst.Close()) }()
+	const piece = 256 << 10
+	buf, zero := make([]byte, piece), make([]byte, piece)
+	size := int64(0)
+	for {
+		n, err := src.Read(buf)
+		if n > 0 && !bytes.Equal(buf[:n], zero[:n]) {
+			if _, err := dst.WriteAt(buf[:n], size); err != nil {
+				return err
+			}
+		}
+		size += int64(n)
+		if errors.Is(err, io.EOF) {
+			return dst.Truncate(size)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
