@@ -24,7 +24,12 @@ type Hooks struct {
 
 // OpenWith is Open with hooks.
 func OpenWith(ctx context.Context, cfg Config, h Hooks) (*Follower, error) {
-	return open(ctx, cfg, func(f *Follower) { f.node, f.storage, f.policy = hookedNode{h}, h.Storage, h.Retry })
+	return open(ctx, cfg, func(f *Follower) {
+		f.node, f.storage = hookedNode{h}, h.Storage
+		if h.Retry != nil {
+			f.policy = h.Retry
+		}
+	})
 }
 
 type hookedNode struct{ h Hooks }

@@ -275,6 +275,10 @@ func (f *Follower) intersect(ctx context.Context, conn Conn) error {
 			found = better
 		}
 	}
+	if found.IsOrigin() && !f.cfg.Store.Floor().IsOrigin() {
+		// A young chain: all our points are in memory, and origin is offered too.
+		return f.diverged("origin", tip, "it shares none of our blocks")
+	}
 	f.log.Info("connected", "intersection", found, "head", head.At(), "tip", tip)
 	return nil
 }

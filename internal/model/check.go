@@ -205,7 +205,8 @@ func (w *world) checkHealth() {
 			w.fail("the node says nothing since %v, its tip is %v, and health is %+v", w.since(), tip, h)
 		}
 	case n.broken != chain.Point{}:
-		if _, reached := w.onWay(n.broken, p.Head); reached {
+		// Another lie may have ended the newest session.
+		if _, reached := w.onWay(n.broken, p.Head); reached && !errors.Is(p.LastError, follow.ErrNonsense) {
 			w.checkUndecodable(h)
 		}
 	case n.shown >= 0 && tip != originOr(p.Head) && w.descends(originOr(p.Head), tip):
