@@ -106,6 +106,15 @@ func (n *node) turn(blocks []forge.Block, shown int) {
 	})
 }
 
+// hangUp ends every connection, as a restart of the node does.
+func (n *node) hangUp() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
+		c.closeLocked()
+	}
+}
+
 func (n *node) lenLocked() int {
 	if n.shown >= 0 {
 		return min(n.shown, len(n.blocks))

@@ -136,7 +136,7 @@ func (w *world) nodeBehind() {
 		shown := w.rnd.IntN(len(n.blocks))
 		w.note("the node is set back to block %d of %d", shown, len(n.blocks))
 		n.turn(n.blocks, shown)
-		w.hangUp() // a node that loses blocks has been restarted
+		w.node.hangUp() // a node that loses blocks has been restarted
 		w.troubled(true)
 	case w.rnd.IntN(2) == 0:
 		shown := n.shown + w.rnd.IntN(len(n.blocks)-n.shown+1)
@@ -158,7 +158,7 @@ func (w *world) breakBlock() {
 	if n.broken != (chain.Point{}) {
 		w.note("the block decodes again")
 		n.change(func() { n.broken = chain.Point{} })
-		w.hangUp()
+		w.node.hangUp()
 		w.troubled(n.down || n.mute || n.refuses != nil)
 		return
 	}
@@ -168,15 +168,6 @@ func (w *world) breakBlock() {
 	w.note("block %v will not decode", n.blocks[at].At())
 	n.change(func() { n.broken = p })
 	w.troubled(true)
-}
-
-// hangUp ends connections, as a restart of the node does.
-func (w *world) hangUp() {
-	w.node.mu.Lock()
-	defer w.node.mu.Unlock()
-	for c := range w.node.conns {
-		c.closeLocked()
-	}
 }
 
 func (w *world) tellLie() {
