@@ -199,7 +199,7 @@ func (r *reader) begin() bool {
 		tip := w.published(st.Head.At())
 		gate := tip.Height - r.depth()
 		switch {
-		case r.opts.Start == hub.Origin && isA[*hub.OlderError](err) && !w.published(st.Floor).IsOrigin():
+		case r.opts.Start == hub.Origin && (isA[*hub.OlderError](err) || errors.Is(err, hub.ErrReach)) && !w.published(st.Floor).IsOrigin():
 		case errors.Is(err, hub.ErrReach) && gate < st.Floor.Height:
 		case r.opts.Start == hub.Tip && r.opts.Seed != hub.NoSeed && errors.Is(err, hub.ErrUnsupported) && !r.opts.AcceptScan:
 		default:
@@ -352,6 +352,9 @@ func (r *reader) died(err error) {
 		}
 		r.resume()
 	case w.life.over != nil && !errors.Is(err, io.EOF): // it failed with everything
+	case r.seeding && errors.Is(err, hub.ErrResync) && w.life.app.State().Floor.Height > w.published(w.life.app.State().Head.At()).Height-r.depth():
+		w.note("  reader %s has no seed so far from the tip: %v", r.name, err)
+		r.end()
 	default:
 		r.fail("ended: %v", err)
 	}
