@@ -200,7 +200,7 @@ func (w *world) checkHealth() {
 		if h.Connected && !n.mute {
 			w.fail("connected to a node that is gone: %+v", h)
 		}
-	case n.mute && tip.Point != p.Head.Point:
+	case n.mute && tip.Point != p.Head.Point && time.Since(n.tipSince) > 5*time.Minute:
 		if h.Grade == ourotail.Healthy {
 			w.fail("the node says nothing since %v, its tip is %v, and health is %+v", w.since(), tip, h)
 		}

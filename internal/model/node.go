@@ -38,6 +38,8 @@ type node struct {
 	cut     int           // messages after which a new connection breaks, 0 for never
 
 	highest  chain.Height // of any tip it ever had
+	lastTip  chain.Tip
+	tipSince time.Time
 	told     map[lie]int  // lies told
 	deep     chain.Height // how far back the deepest roll backward went that was a lie
 	lastDial time.Time
@@ -84,7 +86,9 @@ func (n *node) change(f func()) {
 			c.closeLocked()
 		}
 	}
-	n.highest = max(n.highest, n.tipLocked().Height)
+	if tip := n.tipLocked(); tip != n.lastTip {
+		n.lastTip, n.tipSince, n.highest = tip, time.Now(), max(n.highest, tip.Height)
+	}
 	close(n.wake)
 	n.wake = make(chan struct{})
 }
