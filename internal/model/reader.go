@@ -257,7 +257,7 @@ func (r *reader) resume() {
 		r.ancestor(app, o, err)
 	case isA[*hub.GapError](err) && r.cursor.Place >= 0 && r.cursor.At.Height <= st.Floor.Height: // the rest of that block is gone
 		r.startOver(err.Error())
-	case errors.Is(err, hub.ErrResync) && (r.cursor.HasBase || r.cursor.At.Height < st.Floor.Height):
+	case errors.Is(err, hub.ErrResync) && (r.cursor.HasBase || w.common(r.cursor.At, originOr(st.Head)).Height < st.Floor.Height):
 		r.startOver(err.Error())
 	default:
 		r.fail("cursor %v refused: %v (head %v, floor %v, highest %d)", r.cursor, err, st.Head.At(), st.Floor, st.Highest)
