@@ -49,6 +49,13 @@ type roomyStore struct {
 	memory int64
 }
 
+func (s roomyStore) Gather(blocks []*chain.Effects) error {
+	if err := checkRoom(s.dir, s.memory); err != nil {
+		return err
+	}
+	return s.Store.Gather(blocks)
+}
+
 func (s roomyStore) Commit(blocks []*chain.Effects) error {
 	if err := checkRoom(s.dir, s.memory); err != nil {
 		return err

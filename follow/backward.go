@@ -33,7 +33,7 @@ func (f *Follower) message(ctx context.Context, m chain.Message) error {
 }
 
 func (f *Follower) commitAndBrake(ctx context.Context) error {
-	if err := f.commit(); err != nil || f.cfg.Brake == nil {
+	if err := f.commitOrGather(); err != nil || f.cfg.Brake == nil {
 		return err
 	}
 	return f.cfg.Brake(ctx)
@@ -46,12 +46,15 @@ func (f *Follower) settle(list []chain.Message) error {
 		return nil
 	}
 	last := list[len(list)-1]
-	if last.Kind == chain.AwaitReply || f.open.journal || len(f.open.blocks) == 0 {
+	switch {
+	case last.Kind == chain.AwaitReply, f.open.journal:
 		if err := f.commit(); err != nil {
 			return err
 		}
+	case len(f.open.blocks) == 0:
+		f.open.reset()
 	}
-	head := f.cfg.Store.Head()
+	head := f.newest()
 	tip := f.status.get().Tip
 	atTip := last.Kind == chain.AwaitReply || head.Point == tip.Point
 	if atTip && len(f.open.blocks) == 0 {
@@ -70,8 +73,7 @@ func (f *Follower) backward(ctx context.Context, to chain.Point, tip chain.Tip) 
 	if head.Point == to || !ok && to.IsOrigin() {
 		return nil
 	}
-	committed := f.cfg.Store.Head()
-	if to == committed.Point {
+	if to == f.newest().Point {
 		f.cut(0)
 		return nil
 	}
@@ -82,6 +84,10 @@ func (f *Follower) backward(ctx context.Context, to chain.Point, tip chain.Tip) 
 		}
 	}
 	f.cut(0)
+	if err := f.flush(); err != nil {
+		return err
+	}
+	committed := f.cfg.Store.Head()
 	behind, err := f.behind(tip)
 	if err != nil {
 		return err
@@ -118,7 +124,9 @@ func (f *Follower) undo(ctx context.Context, to chain.Point, tip chain.Tip) erro
 	f.status.update(func(s *Status) { s.Phase = RollingBack })
 	depth := f.cfg.Store.Head().Height - target.Height
 	flush, err := f.undoAndBuffer(ctx, target)
-	f.status.update(func(s *Status) { s.Phase, s.Head, s.Rollbacks = Following, f.cfg.Store.Head(), s.Rollbacks+1 })
+	f.status.update(func(s *Status) {
+		s.Phase, s.Head, s.Newest, s.Rollbacks = Following, f.cfg.Store.Head(), f.cfg.Store.Head(), s.Rollbacks+1
+	})
 	if err != nil {
 		return err
 	}

@@ -115,11 +115,12 @@ func (f *Follower) full() bool {
 	return len(f.open.blocks) >= limit || f.open.bytes >= f.cfg.MaxBytes
 }
 
-// commit makes the open batch durable and publishes it.
+// commit makes the open batch, and what was gathered before, durable and
+// publishes it.
 func (f *Follower) commit() error {
 	if len(f.open.blocks) == 0 {
 		f.open.reset()
-		return nil
+		return f.flush()
 	}
 	flush, err := f.commitAndBuffer()
 	f.account()
@@ -143,6 +144,7 @@ func (f *Follower) commitAndBuffer() (flush func(), err error) {
 		head := f.cfg.Store.Head()
 		return nil, &FatalError{Op: "committing to the store", At: head.At(), Cause: err}
 	}
+	f.written()
 	f.cfg.Step("committed")
 	f.resolver.Committed()
 	flush, err = f.bufferBlocks()
@@ -152,13 +154,13 @@ func (f *Follower) commitAndBuffer() (flush func(), err error) {
 
 // account takes the committed batch into the status.
 func (f *Follower) account() {
-	head := f.cfg.Store.Head()
+	head, newest := f.cfg.Store.Head(), f.newest()
 	txs := 0
 	for _, e := range f.open.blocks {
 		txs += len(e.Txs)
 	}
 	f.status.update(func(s *Status) {
-		s.Head, s.LastBlock, s.LastError, s.Failures = head, time.Now(), nil, 0
+		s.Head, s.Newest, s.LastBlock, s.LastError, s.Failures = head, newest, time.Now(), nil, 0
 		s.Blocks += int64(len(f.open.blocks))
 		s.Bytes += int64(f.open.bytes)
 		s.Txs += int64(txs)
@@ -186,7 +188,7 @@ func (f *Follower) cut(n int) {
 		f.resolver.Cut(e)
 		f.open.bytes -= len(e.Raw)
 		f.open.recycle(e)
-		below := f.cfg.Store.Head().Point
+		below := f.newest().Point
 		if i > 0 {
 			below = f.open.blocks[i-1].Point
 		}

@@ -39,6 +39,11 @@ type Store interface {
 	// Live returns those of the references that are in the set.
 	Live(refs []chain.TxIn) ([]chain.TxIn, error)
 	Commit(blocks []*chain.Effects) error
+	// Gather is Commit for blocks without a record that nobody waits for: the store
+	// may keep them in memory, and Head below them, until it flushes by itself, or
+	// is told to, or commits or rolls back.
+	Gather(blocks []*chain.Effects) error
+	Flush() error
 	// Rollback makes the point the head. A crash in the middle leaves a valid
 	// chain between the two.
 	Rollback(ctx context.Context, to chain.Point) error

@@ -143,6 +143,8 @@ type fakeStore struct {
 	floor   chain.At
 	k       chain.Height
 	commits []int // blocks of each
+	gathers int
+	hidden  int   // newest blocks that are not on disk
 	fail    error // of the next Commit or Rollback
 	halfway int   // blocks that a failing Rollback undoes before
 }
@@ -168,11 +170,30 @@ func (s *fakeStore) Outputs(want []*chain.Output) (int, error) {
 }
 
 func (s *fakeStore) Head() chain.Link {
-	if len(s.blocks) == 0 {
+	if len(s.blocks) == s.hidden {
 		return chain.Link{Height: chain.OriginHeight}
 	}
-	return s.blocks[len(s.blocks)-1].Link
+	return s.blocks[len(s.blocks)-s.hidden-1].Link
 }
+
+// Gather shows nothing of the blocks before a flush, which now and then is its own.
+func (s *fakeStore) Gather(blocks []*chain.Effects) error {
+	hidden := s.hidden
+	if err := s.Commit(blocks); err != nil {
+		return err
+	}
+	s.gathers++
+	if s.gathers%5 > 0 {
+		s.hidden = hidden + len(blocks)
+	}
+	return nil
+}
+
+func (s *fakeStore) Flush() error {
+	s.hidden = 0
+	return s.fail
+}
+
 func (s *fakeStore) Highest() chain.Height { return s.highest }
 func (s *fakeStore) Floor() chain.At       { return s.floor }
 
@@ -205,6 +226,7 @@ func (s *fakeStore) Commit(blocks []*chain.Effects) error {
 	if s.fail != nil {
 		return s.fail
 	}
+	s.hidden = 0
 	s.commits = append(s.commits, len(blocks))
 	for _, e := range blocks {
 		c := &chain.Effects{Link: e.Link, Raw: bytes.Clone(e.Raw), Txs: slices.Clone(e.Txs), Spent: slices.Clone(e.Spent), Created: slices.Clone(e.Created), Journal: e.Journal}

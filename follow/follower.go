@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -31,6 +32,7 @@ type Follower struct {
 	walked   ledger.Block
 	builder  resolve.Builder
 	open     batch
+	gathered atomic.Pointer[gathered] // what the store has not written; nil is the ordinary case
 	status   status
 }
 
@@ -57,7 +59,7 @@ func New(cfg Config) *Follower {
 	f := &Follower{cfg: cfg, log: cfg.Logger, resolver: resolve.New(cfg.Store)}
 	f.walked.ByronEpochSlots = cfg.ByronEpochSlots
 	f.builder.ByronEpochSlots = cfg.ByronEpochSlots
-	f.status.now = Status{Phase: Starting, Head: cfg.Store.Head(), Tip: chain.Origin}
+	f.status.now = Status{Phase: Starting, Head: cfg.Store.Head(), Newest: cfg.Store.Head(), Tip: chain.Origin}
 	return f
 }
 
@@ -69,6 +71,9 @@ func (f *Follower) Status() Status { return f.status.get() }
 func (f *Follower) Locked(fn func()) {
 	f.publish.Lock()
 	defer f.publish.Unlock()
+	if err := f.flushLocked(); err != nil {
+		f.log.Error("what was gathered could not be written", "error", err) // the next commit says so too
+	}
 	fn()
 }
 
@@ -191,6 +196,9 @@ func (f *Follower) session(ctx context.Context) (err error) {
 	defer func() {
 		conn.Close()
 		f.drop()
+		if ferr := f.flush(); ferr != nil {
+			err = errors.Join(err, ferr)
+		}
 	}()
 	if err := f.intersect(ctx, conn); err != nil {
 		return err

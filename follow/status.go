@@ -26,6 +26,7 @@ const (
 type Status struct {
 	Phase     Phase
 	Head      chain.Link // newest committed block
+	Newest    chain.Link // newest block taken: far from the tip it may not be on disk yet
 	Tip       chain.Tip  // the node's, as last heard
 	TipSeen   time.Time  // when it was heard
 	LastBlock time.Time  // when a block was last committed

@@ -49,6 +49,9 @@ func (s *Store) buildSlice() (done bool, err error) {
 	if s.head.index == indexBuilt {
 		return true, nil
 	}
+	if err := s.flush(); err != nil {
+		return false, err
+	}
 	s.ops.reset()
 	h := s.head
 	var last []byte

@@ -88,6 +88,13 @@ func (s *Store) Commit(blocks []*chain.Effects) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	return s.commit(blocks)
+}
+
+func (s *Store) commit(blocks []*chain.Effects) error {
+	if err := s.endGathering(); err != nil {
+		return err
+	}
 	s.endLookups()
 	below := s.head.link
 	for _, b := range blocks {

@@ -62,7 +62,10 @@ func appendRedoKey(b []byte, part uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(b, keyRedo), part)
 }
 
-const redoSeal = ^uint32(0)
+const (
+	redoSeal  = ^uint32(0)
+	flushSeal = redoSeal - 1
+)
 
 // positionFromKey reads the position behind a key's first byte.
 func positionFromKey(key []byte) (p chain.Position, err error) {

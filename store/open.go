@@ -48,6 +48,8 @@ type Store struct {
 	entries []badger.Entry
 	rec     record
 
+	gathered gathered
+
 	recent  *recent
 	looking bool        // Outputs was called since the head changed
 	lookup  *badger.Txn // of Outputs, from commit to commit
@@ -401,7 +403,11 @@ func (s *Store) Close() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.release()
+	var err error
+	if s.broken == nil {
+		err = s.flush()
+	}
+	return errors.Join(err, s.release())
 }
 
 func (s *Store) release() error {

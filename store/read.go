@@ -26,7 +26,14 @@ func (s *Store) Outputs(want []*chain.Output) (missing int, err error) {
 		s.found.reset()
 	}
 	for i, o := range want {
-		if v := s.recent.get(o.Ref); v != nil {
+		v := s.gathered.made.get(o.Ref)
+		if v == nil {
+			if s.gathered.dead.get(o.Ref) != nil {
+				return i, nil
+			}
+			v = s.recent.get(o.Ref)
+		}
+		if v != nil {
 			if err := decodeOutput(append(s.found.take(len(v)), v...), o); err != nil {
 				return -1, err
 			}
@@ -49,6 +56,10 @@ func (s *Store) Outputs(want []*chain.Output) (missing int, err error) {
 // endLookups gives back the view of Outputs: the head is about to change.
 func (s *Store) endLookups() {
 	s.looking = false
+	s.endView()
+}
+
+func (s *Store) endView() {
 	if s.lookup != nil {
 		s.lookup.Discard()
 		s.lookup = nil

@@ -73,34 +73,8 @@ func decodeSeal(b []byte) (parts uint32, h head, err error) {
 
 func (s *Store) redo(o *opset, h *head) error {
 	s.log.Debug("a commit goes through the redo log", "entries", len(o.ops), "bytes", o.bytes)
-	var parts uint32
-	var part []byte
-	flush := func() error {
-		if len(part) == 0 {
-			return nil
-		}
-		if err := s.step("part"); err != nil {
-			return err
-		}
-		err := s.write([]op{{key: appendRedoKey(nil, parts), val: part}}, &s.head)
-		parts++
-		part = part[:0]
-		return err
-	}
-	limit := s.limits.bytes - opCost(16, 0)
-	for i := range o.ops {
-		need := int64(len(o.ops[i].key) + len(o.ops[i].val) + 16)
-		if need > limit {
-			return fmt.Errorf("a value of %d bytes does not fit a transaction of %d: more memory is needed", len(o.ops[i].val), limit)
-		}
-		if int64(len(part))+need > min(limit, redoPart) {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		part = appendRedo(part, &o.ops[i])
-	}
-	if err := flush(); err != nil {
+	parts, err := s.writeParts(o.ops, appendRedo)
+	if err != nil {
 		return err
 	}
 	if err := s.step("seal"); err != nil {
@@ -115,10 +89,56 @@ func (s *Store) redo(o *opset, h *head) error {
 // redoPart is the size of a part: small enough to stay out of the value log.
 const redoPart = 512 << 10
 
+// writeParts writes operations into the log and returns the number of parts.
+func (s *Store) writeParts(ops []op, encode func(b []byte, o *op) []byte) (parts uint32, err error) {
+	var part, one []byte
+	flush := func() error {
+		if len(part) == 0 {
+			return nil
+		}
+		if err := s.step("part"); err != nil {
+			return err
+		}
+		err := s.write([]op{{key: appendRedoKey(nil, parts), val: part}}, &s.head)
+		parts++
+		part = part[:0]
+		return err
+	}
+	limit := int(s.limits.bytes - opCost(16, 0))
+	for i := range ops {
+		one = encode(one[:0], &ops[i])
+		if len(one) > limit {
+			return parts, fmt.Errorf("a value of %d bytes does not fit a transaction of %d: more memory is needed", len(ops[i].val), limit)
+		}
+		if len(part)+len(one) > min(limit, redoPart) {
+			if err := flush(); err != nil {
+				return parts, err
+			}
+		}
+		part = append(part, one...)
+	}
+	return parts, flush()
+}
+
 // replay is steps 3 to 5.
 func (s *Store) replay(ops []op, parts uint32, h *head) error {
 	s.redoLock.Lock()
 	defer s.redoLock.Unlock()
+	if err := s.writeAll(ops, &s.head); err != nil {
+		return err
+	}
+	if err := s.step("head"); err != nil {
+		return err
+	}
+	if err := s.write(nil, h, op{key: appendRedoKey(nil, redoSeal), del: true}); err != nil {
+		return err
+	}
+	return s.dropParts(parts, h)
+}
+
+// writeAll writes operations in as many transactions as it takes, each with the
+// head.
+func (s *Store) writeAll(ops []op, h *head) error {
 	for len(ops) > 0 {
 		n, bytes := 0, int64(0)
 		for n < len(ops) && n < s.limits.entries-1 {
@@ -132,18 +152,12 @@ func (s *Store) replay(ops []op, parts uint32, h *head) error {
 		if err := s.step("apply"); err != nil {
 			return err
 		}
-		if err := s.write(ops[:n], &s.head); err != nil {
+		if err := s.write(ops[:n], h); err != nil {
 			return err
 		}
 		ops = ops[n:]
 	}
-	if err := s.step("head"); err != nil {
-		return err
-	}
-	if err := s.write(nil, h, op{key: appendRedoKey(nil, redoSeal), del: true}); err != nil {
-		return err
-	}
-	return s.dropParts(parts, h)
+	return nil
 }
 
 func (s *Store) dropParts(parts uint32, h *head) error {
@@ -169,6 +183,7 @@ func (s *Store) recoverRedo() error {
 	var parts, found, sealed uint32
 	var h head
 	seal := false
+	var large phase
 	err := s.db.View(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{keyRedo}})
 		defer it.Close()
@@ -181,11 +196,13 @@ func (s *Store) recoverRedo() error {
 			if len(item.Key()) != 5 {
 				return fmt.Errorf("%w: redo log key %x", ErrDamaged, item.Key())
 			}
-			n := binary.BigEndian.Uint32(item.Key()[1:])
-			if n == redoSeal {
+			switch n := binary.BigEndian.Uint32(item.Key()[1:]); n {
+			case redoSeal:
 				seal = true
 				sealed, h, err = decodeSeal(v)
-			} else {
+			case flushSeal:
+				large, sealed, err = decodeFlushSeal(v)
+			default:
 				parts, found = max(parts, n+1), found+1
 				ops, err = decodeRedo(v, ops)
 			}
@@ -198,11 +215,13 @@ func (s *Store) recoverRedo() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("redo log: %w", err)
-	case seal && (sealed != parts || sealed != found):
+	case (seal || large != 0) && (sealed != parts || sealed != found):
 		return fmt.Errorf("%w: the redo log has %d parts, its seal says %d", ErrDamaged, found, sealed)
 	case seal:
 		s.log.Info("finishing an interrupted commit", "height", h.link.Height)
 		return s.replay(ops, parts, &h)
+	case large != 0:
+		return s.endFlush(large, ops, parts)
 	case parts > 0:
 		s.log.Info("removing an unfinished commit")
 		return s.dropParts(parts, &s.head)

@@ -22,6 +22,9 @@ func (s *Store) Rollback(ctx context.Context, to chain.Point) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if err := s.endGathering(); err != nil {
+		return err
+	}
 	keep, err := s.target(to)
 	if err != nil {
 		return err

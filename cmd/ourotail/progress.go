@@ -85,8 +85,8 @@ func (r *reporter) show(bar *progressbar.ProgressBar, s follow.Status) *progress
 		bar.ChangeMax64(int64(s.Tip.Height))
 	}
 	_, mb := r.rates(s)
-	bar.Describe(fmt.Sprintf("%s · slot %s · %.1f MB/s", s.Phase, humanize.Comma(int64(s.Head.Point.Slot)), mb))
-	_ = bar.Set64(min(max(int64(s.Head.Height), 0), int64(s.Tip.Height)))
+	bar.Describe(fmt.Sprintf("%s · slot %s · %.1f MB/s", s.Phase, humanize.Comma(int64(s.Newest.Point.Slot)), mb))
+	_ = bar.Set64(min(max(int64(s.Newest.Height), 0), int64(s.Tip.Height)))
 	return bar
 }
 
@@ -101,12 +101,12 @@ func (r *reporter) rates(s follow.Status) (blocks, mb float64) {
 
 func (r *reporter) line(s follow.Status) {
 	blocks, mb := r.rates(s)
-	args := []any{"phase", string(s.Phase), "height", int64(s.Head.Height), "slot", uint64(s.Head.Point.Slot), "tip", int64(s.Tip.Height)}
+	args := []any{"phase", string(s.Phase), "height", int64(s.Newest.Height), "slot", uint64(s.Newest.Point.Slot), "tip", int64(s.Tip.Height)}
 	if s.Tip.Height > 0 {
-		args = append(args, "percent", fmt.Sprintf("%.2f", 100*float64(max(s.Head.Height, 0))/float64(s.Tip.Height)))
+		args = append(args, "percent", fmt.Sprintf("%.2f", 100*float64(max(s.Newest.Height, 0))/float64(s.Tip.Height)))
 	}
 	args = append(args, "blocks/s", int64(blocks), "MB/s", fmt.Sprintf("%.1f", mb))
-	if left := s.Tip.Height - s.Head.Height; blocks > 1 && left > 10 {
+	if left := s.Tip.Height - s.Newest.Height; blocks > 1 && left > 10 {
 		args = append(args, "eta", (time.Duration(float64(left)/blocks) * time.Second).String())
 	}
 	r.log.Info("progress", args...)
