@@ -300,6 +300,28 @@ func TestRestartInTheMiddleOfAReplayThenAFork(t *testing.T) {
 	})
 }
 
+// TestForkOfTheWholeChainWithinK: a chain of k blocks behind the genesis boundary
+// block is replaced as a whole, and readers are told.
+func TestForkOfTheWholeChainWithinK(t *testing.T) {
+	const k = 6
+	onStand(t, k, k+1, func(t *testing.T, s *stand) { // the boundary block, and k others
+		s.run()
+		s.atTip()
+		if s.State().Head.Height != k || !s.list.Blocks()[0].Boundary {
+			t.Fatalf("the head is %v: the test does not test what it says", s.State().Head.At())
+		}
+		sub := s.blocks(hub.Options{Start: hub.Origin})
+		read(t, sub)
+		s.replace(k, k+2)
+		s.wait(time.Minute)
+		s.atTip()
+		got := read(t, sub)
+		if len(got) != k+3 || got[0].Kind != chain.RolledBack || !got[0].At.IsOrigin() {
+			t.Errorf("%d events, the first is %v to %v", len(got), got[0].Kind, got[0].At)
+		}
+	})
+}
+
 // TestEveryTroubleIsRetriedWithPatience: whatever a dial ends with, once there was
 // a connection it is tried again, not hot, and goes on when the trouble is over.
 func TestEveryTroubleIsRetriedWithPatience(t *testing.T) {

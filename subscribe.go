@@ -32,6 +32,7 @@ func (f *Follower) openHub(ctx context.Context) error {
 			Idle:             true,
 		},
 		FirstHeight: g.FirstHeight,
+		BehindFirst: true,
 		Genesis:     f.genesisRows,
 		Contents:    &journalBlocks{f: f, builder: resolve.Builder{ByronEpochSlots: g.ByronEpochSlots}},
 		Logger:      f.cfg.Logger,

@@ -98,7 +98,7 @@ func (h *Hub) ancestor(at chain.At) (chain.At, error) {
 		}
 		common = o.parent
 	}
-	if common != at && h.highest-common.Height > h.cfg.Capabilities.horizon() {
+	if common != at && h.depthOf(common.Height) > h.cfg.Capabilities.horizon() {
 		return at, fmt.Errorf("starting after %v: %w", at, ErrUnknownPoint)
 	}
 	return common, nil

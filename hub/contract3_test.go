@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -206,6 +207,22 @@ func TestContract_3_4_AGatedSeedIsWoundBack(t *testing.T) {
 	f.want(s, "seed g.0 @origin", "seed t0.1 @0", "seed t0.0 @0")
 	f.block()
 	f.want(s, "spent t0.0 by t1 @1", "created t1.0 by t1 @1")
+}
+
+// TestRollbackBehindTheFirstBlock: where origin stands for a boundary block at
+// height 0, k blocks above it are within the horizon, and one more is not.
+func TestRollbackBehindTheFirstBlock(t *testing.T) {
+	for more := range 2 {
+		f := newFx(t, func(c *Config) { c.FirstHeight, c.BehindFirst = 1, true })
+		s := f.sub(q("a"), Options{Start: Origin})
+		k := int(f.cfg.Capabilities.Horizon)
+		f.block("t: g.0 > a")
+		f.blocks(k - 1 + more)
+		f.got(s)
+		if err := f.RollbackTo(chain.Origin); errors.Is(err, ErrResync) != (more > 0) {
+			t.Errorf("%d blocks, k = %d: %v", k+more, k, err)
+		}
+	}
 }
 
 func TestContract_3_4_BelowTheFirstHeightIsOrigin(t *testing.T) {

@@ -16,6 +16,10 @@ type Config struct {
 	// FirstHeight is the height of the chain's first real block: 0, or 1 behind
 	// a genesis boundary block (contract 1.5).
 	FirstHeight chain.Height
+	// BehindFirst tells that origin stands for whatever lies behind the first real
+	// block, such as a genesis boundary block at height 0: a rollback to it is as deep
+	// as one to the height under that block, not to origin's own.
+	BehindFirst bool
 	// SeedWindow bounds how many blocks below the tip are held for the sake of
 	// deferred seeds that are not in yet; 0 for DefaultSeedWindow.
 	SeedWindow chain.Height

@@ -34,7 +34,7 @@ func (h *Hub) rollback(to chain.At) error {
 	if to.Height > h.tip.Height {
 		return fmt.Errorf("rolling back to %v: %w, %v", to, ErrAhead, h.tip)
 	}
-	if h.highest-to.Height > h.cfg.Capabilities.Horizon || to.Height < h.win.floor.Height {
+	if h.depthOf(to.Height) > h.cfg.Capabilities.Horizon || to.Height < h.win.floor.Height {
 		err := fmt.Errorf("rolling back to %v, highest ever %d: %w", to, h.highest, ErrResync)
 		h.failAll(err)
 		return err
@@ -80,6 +80,15 @@ func (h *Hub) rollback(to chain.At) error {
 	h.tipChanged()
 	h.tryHeld()
 	return nil
+}
+
+// depthOf is how deep a rollback to a height is, counted from the highest ever
+// (contract 3.9).
+func (h *Hub) depthOf(to chain.Height) chain.Height {
+	if h.cfg.BehindFirst {
+		to = max(to, h.cfg.FirstHeight-1)
+	}
+	return h.highest - to
 }
 
 // pointAt returns the name of the hub's block at a height, if it has one.

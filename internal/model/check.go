@@ -204,12 +204,12 @@ func (w *world) checkHealth() {
 		if h.Grade == ourotail.Healthy {
 			w.fail("the node says nothing since %v, its tip is %v, and health is %+v", w.since(), tip, h)
 		}
-	case n.broken != chain.Point{}:
+	case !n.mute && n.broken != chain.Point{}:
 		// Another lie may have ended the newest session.
 		if _, reached := w.onWay(n.broken, p.Head); reached && !errors.Is(p.LastError, follow.ErrNonsense) {
 			w.checkUndecodable(h)
 		}
-	case n.shown >= 0 && tip != originOr(p.Head) && w.descends(originOr(p.Head), tip):
+	case !n.mute && n.shown >= 0 && tip != originOr(p.Head) && w.descends(originOr(p.Head), tip):
 		if h.Grade != ourotail.Degraded || !strings.Contains(strings.Join(h.Reasons, " "), "behind us") {
 			w.fail("the node is at %v since %v, we are at %v, and health is %+v (%v)", tip, w.since(), p.Head.At(), h, p.Phase)
 		}

@@ -289,7 +289,7 @@ func (r *reader) ancestor(app *ourotail.Follower, o hub.Options, why error) {
 	o.After = chain.Cursor{At: at, Place: chain.WholeBlock, Base: r.cursor.Base, HasBase: r.cursor.HasBase}
 	s, err := r.subscribe(app, o)
 	if err != nil {
-		if isA[*hub.OlderError](err) && at.Height < st.Floor.Height {
+		if at.Height < st.Floor.Height && (isA[*hub.OlderError](err) || errors.Is(err, hub.ErrResync)) {
 			r.startOver(err.Error())
 			return
 		}
