@@ -161,6 +161,11 @@ func (c *checker) note(format string, args ...any) {
 }
 
 func (c *checker) files(ctx context.Context, dir string) (files, error) {
+	if err := noted(dir); errors.Is(err, ErrDamaged) {
+		c.bad("compaction", "%v", err)
+	} else if err != nil {
+		return files{}, err
+	}
 	own, known, err := readRecord(dir)
 	if errors.Is(err, ErrDamaged) {
 		c.bad("own record", "%v", err)

@@ -338,3 +338,43 @@ func FuzzWAL(f *testing.F) {
 		}
 	})
 }
+
+// TestSmallerMemoryAfterAKill: what a process with large memtables left in its
+// write-ahead files does not fit those of one with small ones, where Badger would
+// end the process.
+func TestSmallerMemoryAfterAKill(t *testing.T) {
+	sc := newScript(4)
+	opts := childOptions(sc, filepath.Join(t.TempDir(), "live"))
+	opts.memTable = 1 << 20
+	s := mustOpen(t, opts)
+	if err := s.Genesis(sc.w.genesis); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.BuildIndexes(t.Context(), nil); err != nil { // many small entries
+		t.Fatal(err)
+	}
+	const ops = 40
+	for range ops {
+		op := sc.next()
+		if err := op.run(s, sc.w); err != nil {
+			t.Fatal(err)
+		}
+		sc.apply(op, op.steps())
+	}
+	killed := filepath.Join(t.TempDir(), "killed")
+	copyLive(t, opts.Dir, killed)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c := checkDir(t, killed); len(c.Findings) > 0 || !c.Read {
+		t.Errorf("check finds %+v", c.Findings)
+	}
+	opts.Dir, opts.memTable = killed, 1<<14
+	s = mustOpen(t, opts)
+	if _, err := moments(s, 4, ops); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -34,8 +34,10 @@ type files struct {
 	newest  uint64 // version
 	size    int64  // of the tables
 	empty   bool   // no database was made here yet
-	torn    int64  // bytes behind the manifest's last whole change
-	unnamed uint64 // newest version in strays
+	flushed uint64 // newest version in the tables
+
+	manifestEnd int64  // of its last whole change
+	unnamed     uint64 // newest version in strays
 }
 
 // examine looks at the files of a database. Each thing that is wrong goes to
@@ -128,15 +130,11 @@ func (f *files) readManifest(names []string, opts badger.Options) (*badger.Manif
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
 	manifest, end, err := badger.ReplayManifestFile(file, opts.ExternalMagicVersion, opts)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
 	}
-	f.torn = info.Size() - end
+	f.manifestEnd = end
 	return &manifest, nil
 }
 
@@ -224,6 +222,7 @@ func (f *files) readHeaders(names []string, bad func(string, error) error) error
 // covered checks that no version is missing between tables and write-ahead
 // files, nor above them.
 func (f *files) covered(bad func(string, error) error) error {
+	f.flushed = f.newest
 	hole := func(from, to uint64, in string) error {
 		return bad("hole", fmt.Errorf("%w: the manifest names tables with transactions up to %d, those up to %d are gone, %s", ErrDamaged, from, to, in))
 	}
@@ -237,6 +236,19 @@ func (f *files) covered(bad func(string, error) error) error {
 	}
 	if f.unnamed > f.newest {
 		return hole(f.newest, f.unnamed, "a table has them that it does not name")
+	}
+	return nil
+}
+
+// dropFlushed removes write-ahead files whose tables are made: memtables become
+// tables in their order, so one is if a table has a version as new as its newest.
+func (f *files) dropFlushed() error {
+	for _, t := range f.logs {
+		if t.newest > 0 && t.newest <= f.flushed {
+			if err := os.Remove(t.path); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -31,6 +32,9 @@ type Store struct {
 	closed atomic.Bool
 	opened bool // Open came to its end
 
+	failure  atomic.Pointer[error] // of Badger's own goroutines
+	failing  chan struct{}         // closed once there is a failure
+	accounts *accountant
 	own      ownRecord
 	recorded bool // own is this process'
 
@@ -55,6 +59,8 @@ type Store struct {
 	lookup  *badger.Txn // of Outputs, from commit to commit
 	found   arena       // bytes that Outputs handed out
 
+	verified bool // the tables were, since the head changed
+
 	state atomic.Pointer[State]
 }
 
@@ -73,7 +79,7 @@ func Open(opts Options) (_ *Store, err error) {
 	if opts.K < 1 && !opts.Existing {
 		return nil, fmt.Errorf("%w: k is %d, it must be at least 1", ErrSettings, opts.K)
 	}
-	s := &Store{opts: opts, log: opts.Logger, hook: opts.hook}
+	s := &Store{opts: opts, log: opts.Logger, hook: opts.hook, failing: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -146,6 +152,7 @@ func (s *Store) openDB() (err error) {
 			err = fmt.Errorf("%w: %v", ErrDamaged, r)
 		}
 	}()
+	s.opts.events = &badgerEvents{fail: s.failed}
 	opts := badgerOptions(s.opts, dir)
 	memTable, err := s.examine(dir, opts)
 	if err != nil {
@@ -167,6 +174,9 @@ func (s *Store) openDB() (err error) {
 	}
 	if err != nil {
 		s.db = nil
+		if strings.Contains(err.Error(), "Cannot acquire directory lock") { // Badger's errors wrap nothing
+			return holder(s.opts.Dir)
+		}
 		var path *fs.PathError
 		var number syscall.Errno
 		if errors.As(err, &path) || errors.As(err, &number) { // no permission, no space
@@ -180,6 +190,9 @@ func (s *Store) openDB() (err error) {
 // examine checks the files against each other and against our own record, and
 // returns how large a memtable they need.
 func (s *Store) examine(dir string, opts badger.Options) (memTable int64, err error) {
+	if err := noted(dir); err != nil {
+		return 0, err
+	}
 	own, known, err := readRecord(dir)
 	if err != nil {
 		return 0, err
@@ -188,10 +201,14 @@ func (s *Store) examine(dir string, opts badger.Options) (memTable int64, err er
 	if err != nil {
 		return 0, err
 	}
+	if f.empty && s.opts.Existing {
+		return 0, fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
+	}
+	if s.accounts, err = newAccountant(dir, opts, &f, s.failed); err != nil {
+		return 0, err
+	}
+	s.opts.events.accounts.Store(s.accounts)
 	if f.empty {
-		if s.opts.Existing {
-			return 0, fmt.Errorf("%w in %s", ErrNoStore, s.opts.Dir)
-		}
 		return 0, nil
 	}
 	if known {
@@ -203,6 +220,10 @@ func (s *Store) examine(dir string, opts badger.Options) (memTable int64, err er
 		if err := syncLogs(f.logs); err != nil {
 			return 0, err
 		}
+	}
+	// Keys must not be twice in the tables, see accountant.
+	if err := f.dropFlushed(); err != nil {
+		return 0, err
 	}
 	// Badger is about to remove and rename files; what they hold is known.
 	own.version, own.log = f.newest, 0
@@ -414,10 +435,20 @@ func (s *Store) release() error {
 	s.endLookups()
 	var errs []error
 	if s.db != nil {
-		errs = append(errs, s.lastRecord(), s.db.Close())
+		errs = append(errs, s.lastRecord())
+		closed, err := s.closeDB()
+		if errs = append(errs, err); !closed {
+			return errors.Join(errs...) // the directory is ours for as long as the process lives
+		}
 	}
 	if s.wal != nil {
 		errs = append(errs, s.wal.close())
+	}
+	if s.accounts != nil {
+		errs = append(errs, s.accounts.close())
+	}
+	if err := s.failure.Load(); err != nil {
+		errs = append(errs, *err)
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Unlock())
@@ -437,6 +468,27 @@ func (s *Store) lastRecord() error {
 		}
 	}
 	return s.keepRecord(version, 0)
+}
+
+// closeDB closes Badger. Where the disk is full it would wait until there is
+// room; then it is left as a kill leaves it, and false returned: Badger is still
+// at it.
+func (s *Store) closeDB() (bool, error) {
+	closed := make(chan error, 1)
+	go func() { closed <- s.db.Close() }()
+	before := s.opts.events.flushes.Load()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-closed:
+			return true, err
+		case <-tick.C:
+		}
+		if s.opts.events.flushes.Load()-before >= 3 {
+			return false, fmt.Errorf("the database could not be closed, the next start recovers it: %w", *s.failure.Load())
+		}
+	}
 }
 
 // dropUnborn removes log files without a byte. Badger makes a file and then

@@ -127,10 +127,23 @@ func (s *Store) write(ops []op, h *head, extra ...op) error {
 			return fmt.Errorf("write the head: %w", err)
 		}
 	}
-	if err := txn.Commit(); err != nil {
+	if err := s.commitTxn(txn); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return s.sync(ops)
+}
+
+// commitTxn waits for Badger, but not for ever: where it cannot make tables it
+// lets writers wait until it can.
+func (s *Store) commitTxn(txn *badger.Txn) error {
+	done := make(chan error, 1)
+	txn.CommitWith(func(err error) { done <- err })
+	select {
+	case err := <-done:
+		return err
+	case <-s.failing:
+		return *s.failure.Load()
+	}
 }
 
 // sync waits until what was written is on disk.
@@ -204,6 +217,8 @@ func (s *Store) usable() error {
 		return ErrClosed
 	case s.broken != nil:
 		return fmt.Errorf("%w: %w", ErrBroken, s.broken)
+	case s.failure.Load() != nil:
+		return fmt.Errorf("%w: %w", ErrBroken, *s.failure.Load())
 	}
 	return nil
 }

@@ -51,6 +51,10 @@ type Options struct {
 	noSync   bool
 	memTable int64
 	hook     func(step string) error
+
+	noCompact bool // tables are merged on demand only
+
+	events *badgerEvents // set by Open
 }
 
 // Bounds of Options.Memory.
@@ -98,7 +102,7 @@ func badgerOptions(o Options, dir string) badger.Options {
 		vlog = 1 << 20
 	}
 	b := badger.DefaultOptions(dir).
-		WithLogger(badgerLog{o.Logger}).
+		WithLogger(badgerLog{o.Logger, o.events}).
 		WithSyncWrites(false).
 		WithNumVersionsToKeep(1).
 		WithDetectConflicts(false).
@@ -115,21 +119,45 @@ func badgerOptions(o Options, dir string) badger.Options {
 		WithNumCompactors(2).
 		WithValueLogFileSize(vlog).
 		WithValueThreshold(min(1<<20, table*15/100))
+	if o.noCompact {
+		b = b.WithNumCompactors(0)
+	}
 	b.TableSizeMultiplier = 1
 	return b
 }
 
 // badgerLog passes Badger's log on. Its information is noise to everybody but us.
-type badgerLog struct{ log *slog.Logger }
+type badgerLog struct {
+	log    *slog.Logger
+	events *badgerEvents // may be nil
+}
 
 func (l badgerLog) text(format string, args []any) string {
 	return strings.TrimSpace(fmt.Sprintf(format, args...))
 }
 
-func (l badgerLog) Errorf(f string, a ...any) { l.log.Error("badger", "message", l.text(f, a)) }
+// Errorf implements badger.Logger.
+func (l badgerLog) Errorf(f string, a ...any) {
+	l.log.Error("badger", "message", l.text(f, a))
+	if l.events != nil {
+		l.events.error(f, a)
+	}
+}
 
-func (l badgerLog) Warningf(f string, a ...any) { l.log.Warn("badger", "message", l.text(f, a)) }
+// Warningf implements badger.Logger.
+func (l badgerLog) Warningf(f string, a ...any) {
+	l.log.Warn("badger", "message", l.text(f, a))
+	if l.events != nil {
+		l.events.error(f, a)
+	}
+}
 
+// Infof implements badger.Logger.
 func (badgerLog) Infof(string, ...any) {}
 
-func (badgerLog) Debugf(string, ...any) {}
+// Debugf implements badger.Logger.
+func (l badgerLog) Debugf(f string, a ...any) {
+	if l.events != nil {
+		l.events.debug(f, a)
+	}
+}

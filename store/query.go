@@ -24,7 +24,7 @@ func (v *Snapshot) UTxOs(ctx context.Context, src chain.Source, fn func(*chain.O
 	}
 	switch src.Kind {
 	case chain.SourceAll:
-		return v.scan(ctx, []byte{keyOutput}, fn)
+		return v.everything(ctx, fn)
 	case chain.SourceTx:
 		return v.scan(ctx, append([]byte{keyOutput}, src.Key...), fn)
 	case chain.SourceInput:
@@ -53,6 +53,25 @@ func (v *Snapshot) UTxOs(ctx context.Context, src chain.Source, fn func(*chain.O
 		}
 		return fn(o)
 	})
+}
+
+// everything goes over all outputs and counts them: a damaged block hides what
+// is in it.
+func (v *Snapshot) everything(ctx context.Context, fn func(*chain.Output) error) error {
+	n := uint64(0)
+	if err := v.scan(ctx, []byte{keyOutput}, func(o *chain.Output) error {
+		n++
+		return fn(o)
+	}); err != nil {
+		return err
+	}
+	if n == v.head.utxos {
+		return nil
+	}
+	if err := v.store.verify(ctx); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %d outputs are unspent, the head says %d", ErrDamaged, n, v.head.utxos)
 }
 
 // scan goes over outputs by key.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"sort"
 
 	"github.com/dgraph-io/badger/v4"
@@ -47,15 +48,24 @@ func (s *Store) Outputs(want []*chain.Output) (missing int, err error) {
 			return -1, err
 		}
 		if !found {
-			return i, nil
+			return i, s.doubt()
 		}
 	}
 	return -1, nil
 }
 
+// doubt verifies the tables, once for a head: a damaged block hides what is in it.
+func (s *Store) doubt() error {
+	if s.verified {
+		return nil
+	}
+	s.verified = true
+	return s.verify(context.Background())
+}
+
 // endLookups gives back the view of Outputs: the head is about to change.
 func (s *Store) endLookups() {
-	s.looking = false
+	s.looking, s.verified = false, false
 	s.endView()
 }
 

@@ -83,7 +83,7 @@ func ours(name string) bool {
 	}
 	switch name {
 	case badger.ManifestFilename, badger.ManifestFilename + "-REWRITE", badger.KeyRegistryFileName, "REWRITE-KEYREGISTRY",
-		"DISCARD", "LOCK", recordFile, recordFile + newSuffix:
+		"DISCARD", "LOCK", damageFile, recordFile, recordFile + newSuffix:
 		return true
 	}
 	return false
