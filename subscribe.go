@@ -13,7 +13,6 @@ import (
 	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/query"
 	"github.com/ourotail/ourotail/resolve"
-	"github.com/ourotail/ourotail/store"
 )
 
 // openHub makes the hub and fills its window from the journal, so that what it
@@ -44,23 +43,19 @@ func (f *Follower) openHub(ctx context.Context) error {
 	if err := f.hub.Restore(hub.State{Tip: floor, Highest: st.Highest, Floor: floor}); err != nil {
 		return fmt.Errorf("filling the hub: %w", err)
 	}
-	builder := resolve.Builder{ByronEpochSlots: g.ByronEpochSlots}
-	var e chain.Effects
-	for h := floor.Height + 1; h <= st.Head.Height; h++ {
+	// The names are enough: contents are read when somebody needs them.
+	links, _, err := f.store.Links(2*int(st.Head.Height-floor.Height) + 64)
+	if err != nil {
+		return fmt.Errorf("filling the hub from the journal: %w", err)
+	}
+	for _, l := range links {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		switch err := f.store.Effects(chain.Position{Height: h}, &e); {
-		case errors.Is(err, store.ErrNoRecord) && h < g.FirstHeight: // the chain has no main block there
+		if l.Boundary || l.Height <= floor.Height {
 			continue
-		case err != nil:
-			return fmt.Errorf("filling the hub from the journal: %w", err)
 		}
-		b, err := builder.Build(&e, f.createdAt)
-		if err != nil {
-			return fmt.Errorf("filling the hub from the journal: %w", err)
-		}
-		if err := f.hub.ApplyBlock(b); err != nil {
+		if _, _, err := f.hub.Pass(l.At(), nil); err != nil {
 			return fmt.Errorf("filling the hub from the journal: %w", err)
 		}
 	}

@@ -53,6 +53,9 @@ type Store interface {
 // the functions they return after it.
 type Hub interface {
 	BufferBlock(b *chain.AppliedBlock) (flush func(), err error)
+	// Pass is BufferBlock without contents. It does nothing and returns false where
+	// they are needed: somebody is subscribed.
+	Pass(at chain.At, txs []chain.TxEffects) (ok bool, flush func(), err error)
 	BufferRollback(to chain.At) (flush func(), err error)
 	// Skip moves a hub that has no subscribers to a point without showing it
 	// the blocks below.

@@ -296,6 +296,14 @@ func (h *fakeHub) BufferBlock(b *chain.AppliedBlock) (func(), error) {
 	}, nil
 }
 
+func (h *fakeHub) Pass(at chain.At, _ []chain.TxEffects) (bool, func(), error) {
+	if h.subs > 0 {
+		return false, func() {}, nil
+	}
+	fl, err := h.BufferBlock(&chain.AppliedBlock{At: at})
+	return true, fl, err
+}
+
 func (h *fakeHub) BufferRollback(to chain.At) (func(), error) {
 	cut := func(l []chain.At) []chain.At {
 		for len(l) > 0 && l[len(l)-1].Height > to.Height {

@@ -7,7 +7,7 @@ import (
 )
 
 // bufferBlocks hands the committed batch to the hub. The publish lock is held.
-// Far from the tip, with nobody subscribed, no AppliedBlock is built.
+// With nobody subscribed no AppliedBlock is built.
 func (f *Follower) bufferBlocks() (func(), error) {
 	blocks := f.open.blocks
 	if f.cfg.Hub.Subscribers() == 0 {
@@ -35,13 +35,16 @@ func (f *Follower) bufferBlocks() (func(), error) {
 		if e.Boundary {
 			continue // the hub never sees one (contract 1.6)
 		}
-		b, err := f.builder.Build(e, f.createdAt)
-		if err == nil {
-			var fl func()
-			if fl, err = f.cfg.Hub.BufferBlock(b); err == nil {
-				flushes = append(flushes, fl)
-				continue
+		ok, fl, err := f.cfg.Hub.Pass(e.At(), e.Txs)
+		if err == nil && !ok {
+			var b *chain.AppliedBlock
+			if b, err = f.builder.Build(e, f.createdAt); err == nil {
+				fl, err = f.cfg.Hub.BufferBlock(b)
 			}
+		}
+		if err == nil {
+			flushes = append(flushes, fl)
+			continue
 		}
 		return flush, &FatalError{Op: "publishing", At: e.At(), Cause: fmt.Errorf("the block is committed but could not be published: %w", err)}
 	}

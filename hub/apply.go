@@ -29,8 +29,11 @@ func (h *Hub) apply(b *chain.AppliedBlock) error {
 	if h.failed != nil {
 		return h.failed
 	}
-	if err := h.comesNext(b); err != nil {
+	if err := h.comesNext(b.At); err != nil {
 		return err
+	}
+	if !h.cfg.Capabilities.Partial && !b.Coverage.Complete {
+		return fmt.Errorf("%w: %v", ErrCoverage, b.At)
 	}
 	h.win.push(entry{at: b.At, parent: h.tip, cov: b.Coverage, b: b})
 	h.tip = b.At
@@ -49,18 +52,15 @@ func (h *Hub) apply(b *chain.AppliedBlock) error {
 }
 
 // comesNext checks the height of a block (contract 1.5).
-func (h *Hub) comesNext(b *chain.AppliedBlock) error {
+func (h *Hub) comesNext(at chain.At) error {
 	if h.cfg.Capabilities.Partial {
-		if b.At.Height <= h.tip.Height || b.At.Height < h.cfg.FirstHeight {
-			return fmt.Errorf("%w: %v, the tip is %v", ErrHeight, b.At, h.tip)
+		if at.Height <= h.tip.Height || at.Height < h.cfg.FirstHeight {
+			return fmt.Errorf("%w: %v, the tip is %v", ErrHeight, at, h.tip)
 		}
 		return nil
 	}
-	if want := max(h.tip.Height+1, h.cfg.FirstHeight); b.At.Height != want {
-		return fmt.Errorf("%w: %v, want height %d", ErrHeight, b.At, want)
-	}
-	if !b.Coverage.Complete {
-		return fmt.Errorf("%w: %v", ErrCoverage, b.At)
+	if want := max(h.tip.Height+1, h.cfg.FirstHeight); at.Height != want {
+		return fmt.Errorf("%w: %v, want height %d", ErrHeight, at, want)
 	}
 	return nil
 }

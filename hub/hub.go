@@ -174,6 +174,43 @@ func (h *Hub) Skip(tip chain.At) {
 	})
 }
 
+// Pass is BufferBlock without contents, for a complete provider whose hub nobody is
+// subscribed to: the block is known by its point and transactions, and the rest is
+// read from Config.Contents if somebody comes to need it. It does nothing and
+// returns false where the contents are needed.
+func (h *Hub) Pass(at chain.At, txs []chain.TxEffects) (ok bool, flush func(), err error) {
+	h.mu.Lock()
+	if h.failed == nil && (h.cfg.Contents == nil || h.subscribers() > 0 || h.keepAbove() < h.tip.Height) {
+		h.mu.Unlock()
+		return false, func() {}, nil
+	}
+	err = h.pass(at, txs)
+	return true, h.unlock(), err
+}
+
+func (h *Hub) pass(at chain.At, txs []chain.TxEffects) error {
+	if h.failed != nil {
+		return h.failed
+	}
+	if err := h.comesNext(at); err != nil {
+		return err
+	}
+	e := entry{at: at, parent: h.tip, cov: chain.Complete}
+	if h.cfg.Capabilities.Kinds[Statuses] {
+		for i := range txs {
+			e.marks = append(e.marks, txMark{txs[i].ID, txs[i].Valid})
+		}
+	}
+	h.win.push(e)
+	h.win.thinned = at.Height
+	h.tip = at
+	h.highest = max(h.highest, at.Height)
+	h.tipChanged()
+	h.statusApplied(h.win.entry(h.win.n - 1))
+	h.trim()
+	return nil
+}
+
 // Capabilities returns what the provider declared. The maps are read-only.
 func (h *Hub) Capabilities() Capabilities { return h.cfg.Capabilities }
 
