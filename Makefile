@@ -41,6 +41,12 @@ fuzz: ## run every fuzz target for FUZZTIME (default 30s) each
 model: ## play the whole application in virtual time, MODELRUNS seeds (default 300)
 	OUROTAIL_MODEL_RUNS=$(MODELRUNS) OUROTAIL_MODEL_STEPS=200 $(GO) test -timeout 0 -run '^TestModel$$' -v .
 
+crash: ## kill a follower hundreds of times, everywhere, and look at what is left (SEED=n repeats)
+	$(GO) test ./internal/ordeal -run '^TestCrash$$' -count=1 -v -timeout 90m -args -long $(if $(SEED),-seed $(SEED))
+
+chaos: ## a bad day of many thousand blocks for a follower and its readers (SEED=n repeats)
+	$(GO) test ./internal/ordeal -run '^TestChaos$$' -count=1 -v -timeout 90m -args -long $(if $(SEED),-seed $(SEED))
+
 bench: ## measure against comparators in one interleaved run and print a table
 	$(GO) run ./internal/bench
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./hub ./ledger
