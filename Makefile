@@ -35,7 +35,7 @@ lint: ## golangci-lint with .golangci.yml
 fuzz: ## run every fuzz target for FUZZTIME (default 30s) each
 	@set -e; for pkg in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg; \
 	  done; done
 
 model: ## play the whole application in virtual time, MODELRUNS seeds (default 300)
