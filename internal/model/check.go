@@ -206,7 +206,7 @@ func (w *world) checkHealth() {
 		}
 	case !n.mute && n.broken != chain.Point{}:
 		// Another lie may have ended the newest session.
-		if _, reached := w.onWay(n.broken, p.Head); reached && !errors.Is(p.LastError, follow.ErrNonsense) {
+		if _, reached := w.onWay(n.broken, p.Head); reached && !errors.Is(p.LastError, follow.ErrNonsense) && !errors.Is(p.LastError, chainsync.ErrDisconnected) {
 			w.checkUndecodable(h)
 		}
 	case !n.mute && n.shown >= 0 && tip != originOr(p.Head) && w.descends(originOr(p.Head), tip):

@@ -16,6 +16,7 @@ import (
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/hub"
 	"github.com/ourotail/ourotail/internal/trial"
 )
 
@@ -287,6 +288,9 @@ func (r *reader) finish() {
 		case err != nil:
 			if r.w.life.over != nil && !errors.Is(r.w.life.over, context.Canceled) {
 				return // everything failed before
+			}
+			if isA[*hub.OverflowError](err) {
+				return // before the close
 			}
 			r.fail("a clean close ends with %v", err)
 		case !ok:
