@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/immutabledb"
 )
 
 // ErrEmpty is returned by Open for a folder that holds no block.
@@ -123,7 +124,7 @@ func (db *DB) findEpochSlots(chunks []int) uint64 {
 	var most uint64
 	for _, n := range chunks[:min(len(chunks), 8)] {
 		if st, err := os.Stat(db.path(n, "primary")); err == nil {
-			most = max(most, primarySlots(st.Size()))
+			most = max(most, immutabledb.PrimarySlots(st.Size()))
 		}
 	}
 	if most == 0 {

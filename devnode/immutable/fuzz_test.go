@@ -10,24 +10,6 @@ import (
 	"github.com/ourotail/ourotail/devnode/immutable"
 )
 
-func FuzzParseIndexes(f *testing.F) {
-	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 56}, make([]byte, 56))
-	f.Add([]byte{}, []byte{1, 2, 3})
-	f.Fuzz(func(t *testing.T, primary, secondary []byte) {
-		if p, err := immutable.ParsePrimary(primary); err == nil && p.Entries() < 0 {
-			t.Error("fewer than no entries")
-		}
-		entries, _ := immutable.ParseSecondary(secondary)
-		var again []byte
-		for _, e := range entries {
-			again = e.Append(again)
-		}
-		if string(again) != string(secondary[:len(again)]) {
-			t.Error("entries do not append to what they were read from")
-		}
-	})
-}
-
 // Any three files make a folder that opens to blocks which follow each other,
 // or not at all.
 func FuzzOpen(f *testing.F) {

@@ -12,6 +12,7 @@ import (
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode/forge"
 	"github.com/ourotail/ourotail/devnode/immutable"
+	"github.com/ourotail/ourotail/immutabledb"
 )
 
 // shared returns the path of a file of the folder of shared test data beside
@@ -209,7 +210,7 @@ func TestDamage(t *testing.T) {
 			p := filepath.Join(dir, "00001.chunk")
 			b, _ := os.ReadFile(p)
 			x, _ := os.ReadFile(filepath.Join(dir, "00001.secondary"))
-			entries, _ := immutable.ParseSecondary(x)
+			entries, _ := immutabledb.ParseSecondary(x)
 			b[entries[1].Offset-4] ^= 1
 			os.WriteFile(p, b, 0o644)
 		}, -1, "checksum", immutable.Options{CheckCRC: true}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode/internal/wire"
+	"github.com/ourotail/ourotail/immutabledb"
 )
 
 // load appends the blocks of the chunks. The first chunk may be one that was
@@ -118,13 +119,13 @@ func (c *chunkLoad) run() error {
 }
 
 // secondary reads the secondary index, if there is a usable one.
-func (c *chunkLoad) secondary() []SecondaryEntry {
+func (c *chunkLoad) secondary() []immutabledb.SecondaryEntry {
 	b, err := os.ReadFile(c.db.path(c.number, "secondary"))
 	if err != nil {
 		c.db.warn("no secondary index: walking the chunk", "chunk", c.number, "error", err)
 		return nil
 	}
-	entries, err := ParseSecondary(b)
+	entries, err := immutabledb.ParseSecondary(b)
 	if err != nil && !c.last {
 		c.db.warn("secondary index cut short", "chunk", c.number, "error", err)
 	}
@@ -143,7 +144,7 @@ func (c *chunkLoad) secondary() []SecondaryEntry {
 }
 
 // plausible checks an entry against its neighbours without reading the block.
-func (c *chunkLoad) plausible(e SecondaryEntry, end uint64) bool {
+func (c *chunkLoad) plausible(e immutabledb.SecondaryEntry, end uint64) bool {
 	if e.Offset == c.from && end > e.Offset && end <= c.size && end-e.Offset <= maxBlock {
 		return true
 	}

@@ -2,6 +2,7 @@ package immutable
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/immutabledb"
 )
 
 // ErrNotEmpty is returned by Create for a folder that holds chunks already.
@@ -25,6 +27,7 @@ type Writer struct {
 	offset  uint64
 	entries []Entry  // of the chunk
 	second  []byte   // its secondary index
+	written [2]int   // bytes of its secondary and primary index that are in their files
 	pending []Entry  // written to buf and not yet flushed
 	height  []Header // theirs, for the DB
 }
@@ -69,7 +72,7 @@ func (w *Writer) Append(raw []byte) error {
 	}
 	e := Entry{Point: h.Point, Offset: w.offset, Size: uint32(len(raw)), CRC: crc32.ChecksumIEEE(raw),
 		Chunk: int32(w.chunk), Boundary: h.Boundary, indexed: true}
-	se := SecondaryEntry{Offset: e.Offset, HeaderOffset: uint16(h.Offset), HeaderSize: uint16(h.Size), CRC: e.CRC,
+	se := immutabledb.SecondaryEntry{Offset: e.Offset, HeaderOffset: uint16(h.Offset), HeaderSize: uint16(h.Size), CRC: e.CRC,
 		Hash: e.Point.Hash, SlotOrEpoch: uint64(e.Point.Slot)}
 	if h.Boundary {
 		se.SlotOrEpoch = h.Epoch
@@ -100,7 +103,7 @@ func (w *Writer) open(n int) error {
 		return fmt.Errorf("ImmutableDB: %w", err)
 	}
 	w.file, w.buf, w.chunk = f, bufio.NewWriterSize(f, 1<<20), n
-	w.offset, w.entries, w.second = 0, w.entries[:0], w.second[:0]
+	w.offset, w.entries, w.second, w.written = 0, w.entries[:0], w.second[:0], [2]int{}
 	return nil
 }
 
@@ -120,16 +123,21 @@ func (w *Writer) finish() error {
 	return nil
 }
 
-// index flushes the chunk and writes its indexes.
+// index flushes the chunk and appends to its indexes, in the order in which a
+// node does: whoever reads them the other way round never finds an entry without
+// its block.
 func (w *Writer) index(primary []byte) error {
 	if err := w.buf.Flush(); err != nil {
 		return fmt.Errorf("ImmutableDB: %w", err)
 	}
-	if err := os.WriteFile(w.db.path(w.chunk, "secondary"), w.second, 0o644); err != nil {
-		return fmt.Errorf("ImmutableDB: %w", err)
-	}
-	if err := os.WriteFile(w.db.path(w.chunk, "primary"), primary, 0o644); err != nil {
-		return fmt.Errorf("ImmutableDB: %w", err)
+	for i, x := range []struct {
+		kind  string
+		bytes []byte
+	}{{"secondary", w.second}, {"primary", primary}} {
+		if err := appendFile(w.db.path(w.chunk, x.kind), x.bytes[w.written[i]:]); err != nil {
+			return fmt.Errorf("ImmutableDB: %w", err)
+		}
+		w.written[i] = len(x.bytes)
 	}
 	w.db.mu.Lock()
 	defer w.db.mu.Unlock()
@@ -144,6 +152,15 @@ func (w *Writer) index(primary []byte) error {
 	}
 	w.pending, w.height = w.pending[:0], w.height[:0]
 	return nil
+}
+
+func appendFile(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
 }
 
 // Flush makes everything appended readable, by DB and by others: the last
@@ -171,4 +188,29 @@ func (w *Writer) Close() error {
 	}
 	w.file = nil
 	return err
+}
+
+// appendPrimary appends the .primary file of a chunk of so many slots that
+// starts at slot first and holds the entries.
+func appendPrimary(b []byte, entries []Entry, first chain.Slot, slots uint64) []byte {
+	b = append(b, immutabledb.PrimaryVersion)
+	var next uint32
+	i := 0
+	b = binary.BigEndian.AppendUint32(b, 0)
+	for rel := range slots + 1 {
+		for i < len(entries) && relativeSlot(entries[i], first) == rel {
+			next += immutabledb.SecondarySize
+			i++
+		}
+		b = binary.BigEndian.AppendUint32(b, next)
+	}
+	return b
+}
+
+// relativeSlot is an entry's place in its chunk's .primary file.
+func relativeSlot(e Entry, first chain.Slot) uint64 {
+	if e.Boundary {
+		return 0
+	}
+	return uint64(e.Point.Slot-first) + 1
 }

@@ -19,7 +19,7 @@ const module = "github.com/ourotail/ourotail"
 // on its floor.
 var floor = map[string]int{
 	"chain": 0, "address": 0,
-	"ledger": 1, "query": 1, "mailbox": 1,
+	"ledger": 1, "query": 1, "mailbox": 1, "immutabledb": 1,
 	"chainsync": 2, "resolve": 2, "store": 2, "rollback": 2, "hub": 2, "devnode": 2,
 	"follow": 3,
 	"feed":   4, "sink": 4,

@@ -1,4 +1,4 @@
-package immutable
+package immutabledb
 
 import (
 	"encoding/binary"
@@ -12,10 +12,10 @@ import (
 // not have the form a node writes.
 var ErrIndex = errors.New("not an index of an ImmutableDB")
 
-// secondarySize is the length of a secondary entry: block offset u64, header
+// SecondarySize is the length of a secondary entry: block offset u64, header
 // offset u16, header size u16, CRC-32 of the block u32, header hash, slot or
 // epoch u64, all big endian (consensus, ImmutableDB/Impl/Index/Secondary.hs).
-const secondarySize = 8 + 2 + 2 + 4 + 32 + 8
+const SecondarySize = 8 + 2 + 2 + 4 + 32 + 8
 
 // SecondaryEntry is one block as a .secondary file describes it.
 type SecondaryEntry struct {
@@ -40,8 +40,8 @@ func (e SecondaryEntry) Append(b []byte) []byte {
 // ParseSecondary reads a .secondary file. An incomplete last entry is left out
 // and reported as an error beside the whole ones.
 func ParseSecondary(b []byte) ([]SecondaryEntry, error) {
-	out := make([]SecondaryEntry, 0, len(b)/secondarySize)
-	for len(b) >= secondarySize {
+	out := make([]SecondaryEntry, 0, len(b)/SecondarySize)
+	for len(b) >= SecondarySize {
 		e := SecondaryEntry{
 			Offset:       binary.BigEndian.Uint64(b),
 			HeaderOffset: binary.BigEndian.Uint16(b[8:]),
@@ -51,7 +51,7 @@ func ParseSecondary(b []byte) ([]SecondaryEntry, error) {
 		}
 		copy(e.Hash[:], b[16:48])
 		out = append(out, e)
-		b = b[secondarySize:]
+		b = b[SecondarySize:]
 	}
 	if len(b) != 0 {
 		return out, fmt.Errorf("%w: %d bytes behind the last whole secondary entry", ErrIndex, len(b))
@@ -59,8 +59,8 @@ func ParseSecondary(b []byte) ([]SecondaryEntry, error) {
 	return out, nil
 }
 
-// primaryVersion is the first byte of a .primary file.
-const primaryVersion = 1
+// PrimaryVersion is the first byte of a .primary file.
+const PrimaryVersion = 1
 
 // Primary is a .primary file: for each relative slot of the chunk, the first
 // being the boundary block's own, where its entry begins in the .secondary
@@ -70,15 +70,15 @@ type Primary []uint32
 // ParsePrimary reads a .primary file. Offsets that fall or are not multiples
 // of a secondary entry are refused; a torn last offset is left out.
 func ParsePrimary(b []byte) (Primary, error) {
-	if len(b) == 0 || b[0] != primaryVersion {
-		return nil, fmt.Errorf("%w: a primary index begins with version byte %d", ErrIndex, primaryVersion)
+	if len(b) == 0 || b[0] != PrimaryVersion {
+		return nil, fmt.Errorf("%w: a primary index begins with version byte %d", ErrIndex, PrimaryVersion)
 	}
 	b = b[1:]
 	p := make(Primary, len(b)/4)
 	last := uint32(0)
 	for i := range p {
 		p[i] = binary.BigEndian.Uint32(b[4*i:])
-		if p[i] < last || p[i]%secondarySize != 0 || i == 0 && p[i] != 0 {
+		if p[i] < last || p[i]%SecondarySize != 0 || i == 0 && p[i] != 0 {
 			return nil, fmt.Errorf("%w: primary offset %d of relative slot %d behind %d", ErrIndex, p[i], i, last)
 		}
 		last = p[i]
@@ -91,42 +91,17 @@ func (p Primary) Entries() int {
 	if len(p) == 0 {
 		return 0
 	}
-	return int(p[len(p)-1] / secondarySize)
+	return int(p[len(p)-1] / SecondarySize)
 }
 
 // HasBoundary tells whether the chunk begins with a boundary block.
 func (p Primary) HasBoundary() bool { return len(p) > 1 && p[1] > p[0] }
 
-// primarySlots returns how many slots a chunk has whose complete .primary file
+// PrimarySlots returns how many slots a chunk has whose complete .primary file
 // is size bytes long; 0 if that is no possible size.
-func primarySlots(size int64) uint64 {
+func PrimarySlots(size int64) uint64 {
 	if size < 1+4*3 || (size-1)%4 != 0 {
 		return 0
 	}
 	return uint64((size-1)/4) - 2
-}
-
-// appendPrimary appends the .primary file of a chunk of so many slots that
-// starts at slot first and holds the entries.
-func appendPrimary(b []byte, entries []Entry, first chain.Slot, slots uint64) []byte {
-	b = append(b, primaryVersion)
-	var next uint32
-	i := 0
-	b = binary.BigEndian.AppendUint32(b, 0)
-	for rel := range slots + 1 {
-		for i < len(entries) && relativeSlot(entries[i], first) == rel {
-			next += secondarySize
-			i++
-		}
-		b = binary.BigEndian.AppendUint32(b, next)
-	}
-	return b
-}
-
-// relativeSlot is an entry's place in its chunk's .primary file.
-func relativeSlot(e Entry, first chain.Slot) uint64 {
-	if e.Boundary {
-		return 0
-	}
-	return uint64(e.Point.Slot-first) + 1
 }
