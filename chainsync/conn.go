@@ -63,7 +63,7 @@ func newConn(sock net.Conn, cfg Config) *Conn {
 	c := &Conn{
 		cfg:     cfg,
 		sock:    sock,
-		pool:    &slabPool{max: cfg.QueueBytes/slabSize + 4},
+		pool:    &slabPool{max: 2 * (cfg.QueueBytes/slabSize + 4)},
 		began:   time.Now(),
 		op:      "handshake",
 		wake:    make(chan struct{}, 1),

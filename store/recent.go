@@ -7,42 +7,26 @@ import "github.com/ourotail/ourotail/chain"
 // Badger costs some fifty times as much. What is in it is unspent at the head;
 // what is not may be anything.
 //
-// It is a ring: values lie in buf in the order they were written, queue says
-// where, and the oldest make room. One goroutine uses it.
+// It has two generations: once the young one is full the old one is dropped, and
+// takes its place. One goroutine uses it.
 type recent struct {
-	buf   []byte
-	index map[chain.TxIn]uint32 // place in queue
-	queue []recentValue         // a ring, too
-	first uint32                // oldest in queue
-	count uint32
-	next  int // where the next value goes in buf
+	young, old refTable
+	half       int // what one of them may take, in bytes, but for a chunk
 }
 
-type recentValue struct {
-	ref     chain.TxIn
-	at, end int
-}
+// recentMax is the longest value that is kept: longer ones are rare, and read
+// once.
+const recentMax = 16 << 10
 
-// recentMean is about what an output takes; it sizes the queue.
-const recentMean = 128
-
-func newRecent(size int) *recent {
-	return &recent{
-		buf:   make([]byte, size),
-		index: map[chain.TxIn]uint32{},
-		queue: make([]recentValue, max(size/recentMean, 1)),
-	}
-}
+func newRecent(size int) *recent { return &recent{half: size / 2} }
 
 // get returns an output's value, valid until the next apply; nil if it is not
 // here.
 func (r *recent) get(ref chain.TxIn) []byte {
-	i, ok := r.index[ref]
-	if !ok {
-		return nil
+	if v := r.young.get(ref); v != nil {
+		return v
 	}
-	v := &r.queue[i]
-	return r.buf[v.at:v.end:v.end]
+	return r.old.get(ref)
 }
 
 // apply takes over writes that are on disk: new outputs come in, those removed
@@ -54,48 +38,25 @@ func (r *recent) apply(ops []op) {
 		case kind == keyOutput && !o.del:
 			r.put(chain.TxInFromKey(o.key[1:]), o.val)
 		case kind == keyOutput, kind == keyMark && !o.del:
-			delete(r.index, chain.TxInFromKey(o.key[1:]))
+			r.remove(chain.TxInFromKey(o.key[1:]))
 		}
+	}
+}
+
+func (r *recent) remove(ref chain.TxIn) {
+	if !r.young.remove(ref) {
+		r.old.remove(ref)
 	}
 }
 
 func (r *recent) put(ref chain.TxIn, value []byte) {
-	delete(r.index, ref) // a block that comes back after a fork makes the same output
-	if len(value) > len(r.buf)/2 {
+	r.remove(ref) // a block that comes back after a fork makes the same output
+	if len(value) > recentMax {
 		return
 	}
-	if r.next+len(value) > len(r.buf) {
-		r.dropUntil(r.next, len(r.buf)) // the rest of the ring is left empty
-		r.next = 0
+	if r.young.size() > r.half {
+		r.young, r.old = r.old, r.young
+		r.young.clear()
 	}
-	r.dropUntil(r.next, r.next+len(value))
-	if r.count == uint32(len(r.queue)) {
-		r.drop()
-	}
-	i := (r.first + r.count) % uint32(len(r.queue))
-	copy(r.buf[r.next:], value)
-	r.queue[i] = recentValue{ref: ref, at: r.next, end: r.next + len(value)}
-	r.index[ref] = i
-	r.count++
-	r.next += len(value)
-}
-
-// dropUntil drops the oldest values for as long as they reach into a stretch of
-// buf that is about to be used.
-func (r *recent) dropUntil(from, to int) {
-	for r.count > 0 {
-		if v := &r.queue[r.first]; v.at >= to || v.end <= from {
-			return
-		}
-		r.drop()
-	}
-}
-
-func (r *recent) drop() {
-	ref := r.queue[r.first].ref
-	if i, ok := r.index[ref]; ok && i == r.first {
-		delete(r.index, ref)
-	}
-	r.first = (r.first + 1) % uint32(len(r.queue))
-	r.count--
+	r.young.put(ref, len(value), func(b []byte) []byte { return append(b, value...) })
 }

@@ -13,18 +13,22 @@ import (
 // reference; what it holds stays within its size; the newest is always there.
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		size := rapid.IntRange(1, 600).Draw(t, "size")
-		r := newRecent(size)
+		r := newRecent(4 * tableChunk)
 		live := map[byte][]byte{}
 		key := func(kind byte, n byte) []byte { return appendRefKey(nil, kind, chain.TxIn{Index: uint32(n)}) }
 		t.Repeat(map[string]func(*rapid.T){
 			"write": func(t *rapid.T) {
 				n := rapid.Byte().Draw(t, "n") % 16
-				v := rapid.SliceOfN(rapid.Byte(), 1, 150).Draw(t, "value")
+				v := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, rapid.IntRange(1, recentMax+1).Draw(t, "length"))
 				r.apply([]op{{key: key(keyOutput, n), val: v}})
 				live[n] = v
-				if got := r.get(chain.TxIn{Index: uint32(n)}); len(v) <= size/2 && !bytes.Equal(got, v) {
-					t.Fatalf("just written %x, got %x", v, got)
+				if got := r.get(chain.TxIn{Index: uint32(n)}); len(v) <= recentMax && !bytes.Equal(got, v) {
+					t.Fatalf("just written %d bytes, got %d", len(v), len(got))
+				}
+			},
+			"fill": func(t *rapid.T) { // others, until the generations have changed
+				for i := range rapid.IntRange(1, 300).Draw(t, "values") {
+					r.apply([]op{{key: key(keyOutput, byte(16+i%200)), val: make([]byte, recentMax)}})
 				}
 			},
 			"remove": func(t *rapid.T) {
@@ -37,16 +41,76 @@ func TestRecent(t *testing.T) {
 				delete(live, n)
 			},
 			"": func(t *rapid.T) {
-				used := 0
 				for n := range byte(16) {
 					got := r.get(chain.TxIn{Index: uint32(n)})
 					if got != nil && !bytes.Equal(got, live[n]) {
-						t.Fatalf("output %d is %x, want %x", n, got, live[n])
+						t.Fatalf("output %d has %d bytes, want %d", n, len(got), len(live[n]))
 					}
-					used += len(got)
 				}
-				if used > size || int(r.count) > len(r.queue) || len(r.index) > int(r.count) {
-					t.Fatalf("%d bytes of %d, %d values of %d, %d references", used, size, r.count, len(r.queue), len(r.index))
+				if used := r.young.size() + r.old.size(); used > 6*tableChunk {
+					t.Fatalf("%d bytes of %d", used, 4*tableChunk)
+				}
+			},
+		})
+	})
+}
+
+// TestRefTable: a table under puts, removals, compactions and clearings is a map.
+func TestRefTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var table refTable
+		want := map[chain.TxIn]string{}
+		ref := func(t *rapid.T) chain.TxIn {
+			return chain.TxIn{ID: chain.TxID{rapid.Byte().Draw(t, "id")}, Index: uint32(rapid.IntRange(0, 20).Draw(t, "index"))}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				r, v := ref(t), make([]byte, rapid.IntRange(0, 300).Draw(t, "length"))
+				if rapid.IntRange(0, 300).Draw(t, "huge") == 0 {
+					v = make([]byte, tableChunk*rapid.IntRange(1, 3).Draw(t, "chunks"))
+				}
+				for i := range v {
+					v[i] = byte(len(want) + i)
+				}
+				table.put(r, len(v)+rapid.IntRange(0, 40).Draw(t, "more"), func(b []byte) []byte { return append(b, v...) })
+				want[r] = string(v)
+			},
+			"put many": func(t *rapid.T) {
+				for i := range rapid.IntRange(1, 500).Draw(t, "n") {
+					r := chain.TxIn{Index: uint32(100 + i)}
+					table.put(r, 4, func(b []byte) []byte { return append(b, byte(i), byte(i>>8)) })
+					want[r] = string([]byte{byte(i), byte(i >> 8)})
+				}
+			},
+			"remove": func(t *rapid.T) {
+				r := ref(t)
+				_, there := want[r]
+				if table.remove(r) != there {
+					t.Fatalf("removing %v, which is there: %v", r, there)
+				}
+				delete(want, r)
+			},
+			"compact": func(*rapid.T) { table.compact() },
+			"clear": func(t *rapid.T) {
+				if rapid.IntRange(0, 5).Draw(t, "really") == 0 {
+					table.clear()
+					clear(want)
+				}
+			},
+			"": func(t *rapid.T) {
+				live := 0
+				for r, v := range want {
+					if got := table.get(r); got == nil || string(got) != v {
+						t.Fatalf("%v has %d bytes, want %d", r, len(got), len(v))
+					}
+					live += recordHead + len(v)
+				}
+				n := 0
+				for range table.each {
+					n++
+				}
+				if n != len(want) || table.used != n || table.live != live || table.get(chain.TxIn{Index: 99}) != nil {
+					t.Fatalf("%d records, %d used, %d bytes; want %d with %d", n, table.used, table.live, len(want), live)
 				}
 			},
 		})
