@@ -97,8 +97,9 @@ var acts = []act{
 			if err := d.fork(first, 1); err != nil {
 				return err
 			}
-			if d.r.IntN(2) == 0 {
-				d.until("the first", func() bool { return d.f.State().Head.Point != d.n.chain.Tip().Point || true })
+			if d.r.IntN(2) == 0 { // between the two, or never seen
+				rolled := d.took("rollback")
+				d.until("the first", func() bool { return d.took("rollback") > rolled || d.f.State().Head.Point == d.n.chain.Tip().Point })
 			}
 			if err := d.fork(first+1+d.r.IntN(d.k/3), 2); err != nil {
 				return err
@@ -152,7 +153,7 @@ var acts = []act{
 		}
 		return nil
 	}},
-	{name: "many blocks at once", do: func(d *day) error { return d.grow(200) }},
+	{name: "many blocks at once", do: func(d *day) error { return d.grow(150) }},
 	{name: "messages in crumbs", do: func(d *day) error {
 		d.misbehave(devnode.Segments(1, 2, 700, 3))
 		d.n.Disconnect()
@@ -335,7 +336,7 @@ func slowOwner(d *day, pause time.Duration) error {
 	d.mu.Lock()
 	d.brake = brake
 	d.mu.Unlock()
-	err := d.grow(800)
+	err := d.grow(500)
 	time.Sleep(pause)
 	d.mu.Lock()
 	d.brake = nil
