@@ -20,12 +20,14 @@ type Hooks struct {
 	Tip     func(ctx context.Context) (chain.Tip, error)
 	Storage func(follow.Store) follow.Store
 	Retry   func(err error, failures int) (wait time.Duration, again bool) // instead of follow.NewRetry's
+	// MaxBlocks bounds batches; 0 for the default.
+	MaxBlocks int
 }
 
 // OpenWith is Open with hooks.
 func OpenWith(ctx context.Context, cfg Config, h Hooks) (*Follower, error) {
 	return open(ctx, cfg, func(f *Follower) {
-		f.node, f.storage = hookedNode{h}, h.Storage
+		f.node, f.storage, f.maxBlocks = hookedNode{h}, h.Storage, h.MaxBlocks
 		if h.Retry != nil {
 			f.policy = h.Retry
 		}

@@ -60,6 +60,7 @@ type Follower struct {
 
 	node      node
 	storage   func(follow.Store) follow.Store // set by tests: what stands between follow and the store
+	maxBlocks int                             // of a batch, set by tests; 0 for the default
 	watch     watch
 	policy    func(error, int) (time.Duration, bool)
 	connected atomic.Bool   // a connection to the node was made
@@ -131,6 +132,7 @@ func (f *Follower) prepare(ctx context.Context) error {
 		Dial:            f.dial,
 		Store:           storage,
 		Hub:             f.hub,
+		MaxBlocks:       f.maxBlocks,
 		K:               chain.Height(g.K),
 		ByronEpochSlots: g.ByronEpochSlots,
 		AVVM:            avvm,

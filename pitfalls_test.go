@@ -3,6 +3,7 @@ package ourotail_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -404,7 +405,8 @@ func TestUndecodableBlockTurnsHealthAndIsKept(t *testing.T) {
 		s.wait(10 * time.Minute)
 		h := s.Health()
 		kept, err := os.ReadFile(h.Undecodable)
-		if h.Grade != ourotail.Unhealthy || err != nil || !slices.Equal(kept, bad.Raw[:len(bad.Raw)-1]) {
+		name := fmt.Sprintf("after-height-%d.cbor", s.list.Blocks()[24].Height)
+		if h.Grade != ourotail.Unhealthy || err != nil || !slices.Equal(kept, bad.Raw[:len(bad.Raw)-1]) || filepath.Base(h.Undecodable) != name {
 			t.Errorf("health says %+v, %d bytes are kept (%v)", h, len(kept), err)
 		}
 		if head := s.State().Head; head.At() != s.list.Blocks()[24].At() {

@@ -93,6 +93,7 @@ func (f *Follower) commitLast() error {
 func (f *Follower) undecodable(raw []byte, cause error) error {
 	head, _ := f.points.Head()
 	err := &UndecodableError{Parent: head.At(), Size: len(raw), Cause: cause}
+	cerr := f.commit() // first: the bytes are named after the block below
 	if f.cfg.Quarantine != nil {
 		where, qerr := f.cfg.Quarantine(raw)
 		if qerr != nil {
@@ -100,7 +101,7 @@ func (f *Follower) undecodable(raw []byte, cause error) error {
 		}
 		err.Saved = where
 	}
-	if cerr := f.commit(); cerr != nil {
+	if cerr != nil {
 		return cerr
 	}
 	return err

@@ -241,11 +241,13 @@ func (w *world) checkUndecodable(h ourotail.Health) {
 func (w *world) settle() {
 	w.t.Helper()
 	n := w.node
+	n.hold()
 	n.change(func() {
 		n.down, n.mute, n.deaf, n.refuses, n.broken, n.lies, n.cut = false, false, false, nil, chain.Point{}, nil, 0
 		n.group = 1 + w.rnd.IntN(40)
 	})
 	n.turn(n.blocks, -1)
+	n.letGo()
 	w.trouble = time.Time{}
 	for tries := 0; ; tries++ {
 		if w.life == nil {

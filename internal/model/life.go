@@ -115,7 +115,9 @@ func (s *storage) Rollback(ctx context.Context, to chain.Point) error {
 	}
 	at := chain.Origin
 	if !to.IsOrigin() {
+		s.l.w.linksMu.Lock()
 		at = s.l.w.links[to.Hash].At()
+		s.l.w.linksMu.Unlock()
 	}
 	s.l.mu.Lock()
 	s.l.undoing = &at
@@ -168,6 +170,8 @@ func (w *world) open() {
 			},
 			Tip:     w.node.tip,
 			Storage: func(s follow.Store) follow.Store { return &storage{s, l} },
+			// Small batches, so that far from the tip many of them are gathered.
+			MaxBlocks: []int{0, 1, 2, 5, 20}[w.rnd.IntN(5)],
 			// The same waits each time: those of a real follower are drawn.
 			Retry: func(err error, failures int) (time.Duration, bool) {
 				wait, again := policy(err, failures)

@@ -21,6 +21,7 @@ type node struct {
 	blocks []forge.Block
 	shown  int // how many of them, -1 for all: it is still synchronising
 	wake   chan struct{}
+	held   bool // changes wake nobody
 	conns  map[*conn]struct{}
 	serial uint64 // of connections, for their choices
 	seed   uint64
@@ -89,8 +90,30 @@ func (n *node) change(f func()) {
 	if tip := n.tipLocked(); tip != n.lastTip {
 		n.lastTip, n.tipSince, n.highest = tip, time.Now(), max(n.highest, tip.Height)
 	}
+	n.wakeLocked()
+}
+
+// wakeLocked lets whoever waits look again, unless the driver has not finished.
+func (n *node) wakeLocked() {
+	if n.held {
+		return
+	}
 	close(n.wake)
 	n.wake = make(chan struct{})
+}
+
+// hold makes all changes until letGo one change: nobody sees what is between.
+func (n *node) hold() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.held = true
+}
+
+func (n *node) letGo() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.held = false
+	n.wakeLocked()
 }
 
 // turn gives the node another chain; connections go back to what both have.

@@ -34,7 +34,9 @@ func (w *world) step() {
 	pick := w.rnd.IntN(total)
 	for _, s := range steps {
 		if pick -= s.weight; pick < 0 {
+			w.node.hold()
 			s.take()
+			w.node.letGo()
 			break
 		}
 	}
@@ -341,6 +343,7 @@ func (w *world) forkTooDeep() {
 	if l == nil || n.down || n.mute || n.refuses != nil || n.shown >= 0 || n.broken != (chain.Point{}) || n.Tip().Height <= w.k+2 {
 		return
 	}
+	n.letGo()
 	w.settle()
 	if l = w.life; l == nil {
 		return

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ type Hooks struct {
 	Tip     func(ctx context.Context) (chain.Tip, error)
 	Storage func(follow.Store) follow.Store
 	Retry   func(err error, failures int) (wait time.Duration, again bool)
+	// MaxBlocks bounds the blocks of a batch; 0 for the default.
+	MaxBlocks int
 }
 
 // Options say which run it is.
@@ -100,6 +103,7 @@ type world struct {
 	genesis *ledger.Genesis
 	wallet  [][]byte
 	raw     map[chain.Point][]byte
+	linksMu sync.Mutex // against the follower's goroutine; the driver alone writes
 	links   map[chain.Hash]chain.Link
 	node    *node
 	trouble time.Time // since when the node is not as it should be; zero if it is
@@ -251,7 +255,10 @@ func (w *world) replace(n, m int) {
 	blocks := slices.Clone(w.node.blocks[:len(w.node.blocks)-n])
 	for range m {
 		b := w.must(w.forge.Next())
-		w.raw[b.Point], w.links[b.Point.Hash] = b.Raw, b.Link
+		w.raw[b.Point] = b.Raw
+		w.linksMu.Lock()
+		w.links[b.Point.Hash] = b.Link
+		w.linksMu.Unlock()
 		blocks = append(blocks, b)
 	}
 	w.grown = append(w.grown, m)
