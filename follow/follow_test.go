@@ -296,10 +296,11 @@ func TestNodeBehindUsIsWaitedFor(t *testing.T) {
 			w.extend(t, 120)
 			w.catchUp(t)
 			before := w.store.Head()
-			whole := w.node.blocks
+			whole := w.node.blocks // of which the last 100 heights or so are among our points
 			w.node.blocks = whole[:left]
 			waits := 0
 			w.cfg = func(c *Config) {
+				c.MaxBlocks = 20
 				c.Retry = func(err error, _ int) (time.Duration, bool) {
 					if !errors.Is(err, ErrBehind) {
 						t.Errorf("got %v", err)

@@ -162,7 +162,9 @@ func NewRetry() func(err error, failures int) (time.Duration, bool) {
 
 // load takes the newest points from the store.
 func (f *Follower) load() error {
-	keep := int(f.cfg.K) + 64 // boundary blocks, and a step of slack
+	// What can be rolled back, boundary blocks and a step of slack; above that the
+	// open batch, which must be cut back to what is below it.
+	keep := int(f.cfg.K) + 64 + f.cfg.MaxBlocks
 	f.points = rollback.New(keep)
 	links, whole, err := f.cfg.Store.Links(keep)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode/forge"
@@ -20,6 +21,7 @@ func TestForeignChainIsNotFollowedFromOrigin(t *testing.T) {
 			w.extend(t, blocks)
 			w.catchUp(t)
 			before, events := w.store.Head(), len(w.hub.events)
+			w.cfg = func(c *Config) { c.MaxBlocks = 20 } // fewer than a hundred points are kept
 			other := newWorld(t, 10, forge.Options{Seed: 99, EpochBlocks: 50})
 			other.extend(t, blocks+20)
 			w.node.blocks = other.node.blocks
@@ -99,4 +101,56 @@ func TestUnredeemedVouchersGoAtTheAllegraBoundary(t *testing.T) {
 	if n := left(); n != before {
 		t.Errorf("%d vouchers came back, want %d", n, before)
 	}
+}
+
+// TestLargeBatchOnAChainOfSmallK: far from the tip a batch may hold more blocks
+// than points are kept. What ends its session, or rolls it back, finds it whole.
+func TestLargeBatchOnAChainOfSmallK(t *testing.T) {
+	const k = 5
+	toTip := func(t *testing.T, w *world) {
+		t.Helper()
+		w.hub.subs = 0 // or batches would be small
+		if err := w.follower().Run(t.Context(), atTip); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.store.agrees(w.forge.Oracle()); err != nil || w.store.Head().At() != w.node.Tip() {
+			t.Errorf("at %v: %v", w.store.Head().At(), err)
+		}
+	}
+	t.Run("nonsense behind it", func(t *testing.T) {
+		w := newWorld(t, k, forge.Options{EpochBlocks: 50})
+		w.extend(t, 300)
+		run := []chain.Message{w.back(chain.Point{})}
+		for _, b := range w.node.blocks[:140] {
+			run = append(run, w.fwd(b))
+		}
+		w.script(append(run, w.fwd(w.node.blocks[210])))
+		script := w.cfg
+		nonsense := 0
+		w.cfg = func(c *Config) {
+			script(c)
+			c.MaxBytes = 1 << 30
+			c.Retry = func(err error, _ int) (time.Duration, bool) {
+				nonsense++
+				return 0, errors.Is(err, ErrNonsense) && nonsense == 1
+			}
+		}
+		toTip(t, w)
+	})
+	t.Run("a roll backward within it", func(t *testing.T) {
+		w := newWorld(t, k, forge.Options{EpochBlocks: 50})
+		w.extend(t, 300)
+		run := []chain.Message{w.back(chain.Point{})}
+		for _, b := range w.node.blocks[:140] {
+			run = append(run, w.fwd(b))
+		}
+		run = append(run, w.back(w.node.blocks[20].Point))
+		for _, b := range w.node.blocks[21:] {
+			run = append(run, w.fwd(b))
+		}
+		w.script(append(run, await))
+		script := w.cfg
+		w.cfg = func(c *Config) { script(c); c.MaxBytes = 1 << 30 }
+		toTip(t, w)
+	})
 }
