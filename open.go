@@ -15,6 +15,7 @@ import (
 	"github.com/ourotail/ourotail/chainsync"
 	"github.com/ourotail/ourotail/follow"
 	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/immutabledb"
 	"github.com/ourotail/ourotail/internal/trial"
 	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/store"
@@ -33,6 +34,11 @@ type Config struct {
 	// a chain that was replaced deeper than k, a damaged directory, or another
 	// retention; never automatic. See store.Options.
 	Resync bool
+
+	// Immutable, if not empty, is the node's own ImmutableDB folder. What lies there
+	// above the head is read from its files, which is faster than most nodes serve;
+	// from their end on it goes over the socket. The node may run, or not yet.
+	Immutable string
 
 	Until     *chain.Height // end Run once this height is committed; nil for never
 	ExitAtTip bool          // end Run once the node has no more blocks
@@ -61,6 +67,7 @@ type Follower struct {
 	node      node
 	storage   func(follow.Store) follow.Store // set by tests: what stands between follow and the store
 	maxBlocks int                             // of a batch, set by tests; 0 for the default
+	overFiles bool                            // the files' turn is over, the socket is next; touched by dial
 	watch     watch
 	policy    func(error, int) (time.Duration, bool)
 	connected atomic.Bool   // a connection to the node was made
@@ -83,6 +90,11 @@ func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, er
 		return nil, errors.New("ourotail: a socket path, a genesis and a data directory are required")
 	}
 	k := chain.Height(g.K)
+	if cfg.Immutable != "" { // before anything is made
+		if _, err := openFiles(cfg); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, err
 	}
@@ -168,6 +180,9 @@ func (n socketNode) dial(ctx context.Context) (follow.Conn, error) {
 func (n socketNode) tip(ctx context.Context) (chain.Tip, error) { return chainsync.Probe(ctx, n.cfg) }
 
 func (f *Follower) dial(ctx context.Context) (follow.Conn, error) {
+	if c, err := f.dialFiles(ctx); c != nil || err != nil {
+		return c, err
+	}
 	c, err := f.node.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -200,6 +215,10 @@ func (f *Follower) retry(err error, failures int) (wait time.Duration, again boo
 		defer func() { wait = min(wait, most) }()
 	}
 	wait, again = f.policy(err, failures)
+	var files *immutabledb.Error
+	if errors.As(err, &files) {
+		return 0, false
+	}
 	var node *chainsync.Error
 	if !again || !errors.As(err, &node) {
 		return wait, again
@@ -242,6 +261,7 @@ func (f *Follower) CatchUp(ctx context.Context, until chain.Height) error {
 
 func (f *Follower) run(ctx context.Context, stop follow.Stop) error {
 	f.ends.Store(stop != follow.Never)
+	f.overFiles = false
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	built := make(chan error, 1)

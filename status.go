@@ -97,7 +97,7 @@ func (f *Follower) Status(ctx context.Context, digest bool) (Status, error) {
 	s.Running, s.Phase = true, string(now.Phase)
 	h := f.Health()
 	s.Health = &h
-	if !now.TipSeen.IsZero() {
+	if !now.TipSeen.IsZero() && (!now.Tip.IsOrigin() || now.Tip.Height == chain.OriginHeight) { // else only a height is known
 		s.Tip = &Tip{Point: now.Tip.Point, Height: int64(now.Tip.Height)}
 	}
 	if now.LastError != nil {

@@ -19,6 +19,9 @@ var (
 	ErrNonsense = errors.New("the node sent what does not fit its own chain")
 	// ErrUndecodable is wrapped when a block does not decode.
 	ErrUndecodable = errors.New("a block does not decode")
+	// ErrHandover is what Conn.Next returns when there is nothing more on this
+	// connection and the next Dial goes on elsewhere: no failure.
+	ErrHandover = errors.New("the connection has come to its end")
 )
 
 // FatalError ends Run: waiting will not help, a person must act.

@@ -92,15 +92,18 @@ func (f *Follower) Run(ctx context.Context, stop Stop) error {
 	for failures := 0; ; {
 		before := f.status.get().Blocks
 		err := f.session(ctx)
+		var fatal *FatalError
 		switch {
 		case errors.Is(err, errDone):
 			return nil
 		case ctx.Err() != nil:
-			var fatal *FatalError
 			if errors.As(err, &fatal) { // the last commit failed: that is no clean end
 				return err
 			}
 			return ctx.Err()
+		case errors.Is(err, ErrHandover) && !errors.As(err, &fatal): // what came before it is committed
+			f.log.Info("going on over the next connection", "because", err)
+			continue
 		}
 		if f.status.get().Blocks > before {
 			failures = 0
@@ -289,7 +292,7 @@ func (f *Follower) intersect(ctx context.Context, conn Conn) error {
 		// A young chain: all our points are in memory, and origin is offered too.
 		return f.diverged("origin", tip, "it shares none of our blocks")
 	}
-	f.log.Info("connected", "intersection", found, "head", head.At(), "tip", tip)
+	f.log.Info("connected", "intersection", found, "head", head.At(), "tip", int64(tip.Height))
 	return nil
 }
 
@@ -305,10 +308,10 @@ func (f *Follower) diverged(to string, tip chain.Tip, why string) error {
 func (f *Follower) behind(tip chain.Tip) (bool, error) {
 	head := f.cfg.Store.Head()
 	switch {
-	case tip.IsOrigin():
-		return !head.Point.IsOrigin(), nil
-	case tip.Point == head.Point, tip.Height > head.Height:
+	case tip.Point == head.Point, tip.Height > head.Height: // even if only the height is known
 		return false, nil
+	case tip.IsOrigin():
+		return true, nil
 	}
 	for _, boundary := range []bool{false, true} {
 		l, ok, err := f.cfg.Store.LinkAt(chain.Position{Height: tip.Height, Boundary: boundary})

@@ -11,6 +11,7 @@ import (
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chainsync"
 	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/immutabledb"
 	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/resolve"
 	"github.com/ourotail/ourotail/store"
@@ -105,6 +106,7 @@ func exitCode(err error) int {
 func classify(err error) int {
 	var node *chainsync.Error
 	var disk *ourotail.DiskError
+	var files *immutabledb.Error
 	switch {
 	case errors.As(err, &disk), errors.Is(err, syscall.ENOSPC):
 		return exitDisk
@@ -116,6 +118,10 @@ func classify(err error) int {
 		return exitNotThere
 	case errors.Is(err, follow.ErrDiverged), errors.Is(err, store.ErrNetwork), errors.Is(err, resolve.ErrUnknownOutput):
 		return exitDiverged
+	case errors.Is(err, immutabledb.ErrNotOurs):
+		return exitDiverged
+	case errors.As(err, &files):
+		return exitBadInput
 	case errors.As(err, &node):
 		return exitNode
 	case errors.Is(err, ledger.ErrNeedGenesis):

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -30,11 +32,20 @@ What following cannot mend, a chain that was replaced deeper than k blocks or a
 damaged directory, ends it and stays as it is; --resync then starts over. Leave
 that flag out of anything that restarts by itself.
 
+With --immutable the blocks that the node has put away for good are read from its
+own files, while it runs or before it is up, and the rest comes over the socket:
+much faster where the node serves slowly, with the same result. The folder is
+called immutable, in the node's --database-path; it is only read. Every block's
+checksum, hash and parent are checked, and the node is asked whether the files
+are of its chain. Leave the flag in: once the files end below the directory's
+head they are not looked at.
+
 A node that is away, starting, or still synchronising is waited for. What waiting
 cannot mend (the wrong network, no permission) ends the command if it stands in
 the way of the first connection.`,
 		Example: `  ourotail run --socket-path /run/cardano-node/node.socket --network preview
-  ourotail run --socket-path node.socket --config config.json --data-dir D --exit-at-tip`,
+  ourotail run --socket-path node.socket --config config.json --data-dir D --exit-at-tip
+  ourotail run --socket-path node.socket --network mainnet --immutable /node/db/immutable`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := followerConfig(cmd)
@@ -65,6 +76,7 @@ func addFollowFlags(cmd *cobra.Command) {
 	addDataDirFlag(cmd)
 	cmd.Flags().String("memory", "256MiB", "memory for the store; pages that the kernel keeps mapped come on top")
 	cmd.Flags().Bool("archive", false, "keep spent outputs too; chosen when the data directory is made")
+	cmd.Flags().String("immutable", "", "the node's own ImmutableDB folder: read what is there from its files, then go on over the socket")
 	cmd.Flags().Bool("resync", false, "start over: remove what the data directory holds and follow from the first block")
 }
 
@@ -88,14 +100,26 @@ func followerConfig(cmd *cobra.Command) (cfg ourotail.Config, err error) {
 		return cfg, usage("--memory %q is not an amount of memory (want for instance 256MiB)", text)
 	}
 	cfg.Memory = int64(bytes)
+	limitMemory(cfg.Memory)
 	if cfg.Archive, err = cmd.Flags().GetBool("archive"); err != nil {
 		return cfg, err
 	}
 	if cfg.Resync, err = cmd.Flags().GetBool("resync"); err != nil {
 		return cfg, err
 	}
+	if cfg.Immutable, err = cmd.Flags().GetString("immutable"); err != nil {
+		return cfg, err
+	}
 	cfg.Logger, err = newLogger(cmd, cmd.ErrOrStderr())
 	return cfg, err
+}
+
+// limitMemory has the garbage collector work harder before the process takes much
+// more than the store was given. The variable that Go reads goes before.
+func limitMemory(memory int64) {
+	if os.Getenv("GOMEMLIMIT") == "" && memory > 0 {
+		debug.SetMemoryLimit(max(memory, store.MinMemory) + 16<<20)
+	}
 }
 
 // runFollower opens, serves the control socket, reports, and follows.
