@@ -96,6 +96,7 @@ func (s *Store) buildSlice() (done bool, err error) {
 	if !full {
 		h.index, h.indexed = indexBuilt, nil
 	}
+	s.ops.sort(0)
 	if err := s.step("index"); err != nil {
 		return false, s.broke(err)
 	}

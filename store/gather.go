@@ -1,10 +1,8 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ourotail/ourotail/chain"
@@ -160,12 +158,12 @@ func (g *gathered) full(limit int) bool {
 }
 
 // operations adds what is to be written to o: first all that is new, then what
-// goes. Sorted, as the tree of the database takes them fastest.
+// goes.
 func (g *gathered) operations(o *opset) (puts int) {
 	for ref, value := range g.made.each {
 		o.set(append(append(o.arena.take(refKeySize), keyOutput), ref...), value)
 	}
-	slices.SortFunc(o.ops, func(a, b op) int { return bytes.Compare(a.key, b.key) })
+	o.sort(0)
 	o.ops = append(o.ops, g.gone.ops...)
 	o.bytes += g.gone.bytes
 	o.packs(g.links)
@@ -173,7 +171,7 @@ func (g *gathered) operations(o *opset) (puts int) {
 	for ref := range g.dead.each {
 		o.del(append(append(o.arena.take(refKeySize), keyOutput), ref...))
 	}
-	slices.SortFunc(o.ops[puts:], func(a, b op) int { return bytes.Compare(a.key, b.key) })
+	o.sort(puts)
 	return puts
 }
 

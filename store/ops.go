@@ -1,8 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -76,6 +78,12 @@ func (o *opset) set(key, val []byte) {
 func (o *opset) del(key []byte) {
 	o.ops = append(o.ops, op{key: key, del: true})
 	o.bytes += opCost(len(key), 0)
+}
+
+// sort puts the writes from the i-th on in the order of their keys, in which the
+// tree of the database takes them fastest. None of them may share a key.
+func (o *opset) sort(i int) {
+	slices.SortFunc(o.ops[i:], func(a, b op) int { return bytes.Compare(a.key, b.key) })
 }
 
 // mark and cut let a caller try whether something still fits.

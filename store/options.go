@@ -79,12 +79,12 @@ func recentSize(o Options) int {
 // No SyncWrites: we sync the write-ahead files ourselves, see wal.
 //
 // Memory is memtables (1.3 times their size each, two to four alive) and the
-// buffers of table builders. Badger pools up to eight of those, and each grows
-// by doublings, from twice the base table size rounded up to a power of two, to
-// the largest table it ever built. So all tables get one size, half a memtable's:
-// then the first buffer holds everything that is ever built. At 16 MiB that is
-// some 140 MB in use at the worst; what the garbage collector leaves lying on top
-// of it is the process' own setting.
+// buffers of table builders. Badger pools up to eight of those and has some more
+// in use while it compacts; each begins with twice the base table size and grows by
+// doublings to what the largest table it ever built took, which is a memtable
+// turned into a table. So memtables are a thirty-second part of the whole, and
+// tables half of that. What the garbage collector leaves lying on top is the
+// process' own setting.
 //
 // No compression, hence no block cache: blocks are read from the mapped tables.
 // Their checksums are verified at each read, which costs less than can be
@@ -92,8 +92,8 @@ func recentSize(o Options) int {
 func badgerOptions(o Options, dir string) badger.Options {
 	table := o.memTable
 	if table == 0 {
-		table = 8 << 20
-		for table < 64<<20 && table*32 <= o.Memory {
+		table = 2 << 20
+		for table < 64<<20 && table*64 <= o.Memory {
 			table *= 2
 		}
 	}
