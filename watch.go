@@ -44,20 +44,38 @@ func newWatch(limits trial.Limits) watch {
 // watchedConn is a connection that can be given up with a reason.
 type watchedConn struct {
 	follow.Conn
-	mu    sync.Mutex
-	cause error
+	mu      sync.Mutex
+	cause   error
+	waiting time.Time // since when Next has waited; zero while it does not
 }
 
 func (c *watchedConn) Next(ctx context.Context) (chain.Messages, error) {
+	c.mu.Lock()
+	c.waiting = time.Now()
+	c.mu.Unlock()
 	m, err := c.Conn.Next(ctx)
-	if err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.cause != nil {
-			err = c.cause
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = time.Time{}
+	if err != nil && c.cause != nil {
+		err = c.cause
 	}
 	return m, err
+}
+
+// silent is how long the node has been listened to without a word. While nobody
+// listens, because a slow owner brakes or the disk does, it is not the node that
+// is silent.
+func (c *watchedConn) silent() time.Duration {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting.IsZero() {
+		return 0
+	}
+	return time.Since(c.waiting)
 }
 
 func (c *watchedConn) giveUp(cause error) {
@@ -108,8 +126,11 @@ func (f *Follower) watchNode(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		f.watch.mu.Lock()
+		conn := f.watch.conn
+		f.watch.mu.Unlock()
 		now := f.Progress()
-		if now.Phase != follow.Following || time.Since(now.TipSeen) < f.watch.quiet {
+		if now.Phase != follow.Following || conn.silent() < f.watch.quiet {
 			differs = time.Time{}
 			f.watch.note("", nil)
 			continue
@@ -120,6 +141,8 @@ func (f *Follower) watchNode(ctx context.Context) {
 			return
 		case err != nil:
 			f.watch.note("", fmt.Errorf("the node does not answer: %w", err))
+		case conn.silent() < f.watch.quiet: // it spoke meanwhile
+			differs = time.Time{}
 		case tip.Point == f.Progress().Head.Point:
 			differs = time.Time{}
 			f.watch.note("the chain is quiet: its tip is our head", nil)
@@ -129,9 +152,6 @@ func (f *Follower) watchNode(ctx context.Context) {
 			differs = time.Time{}
 			err := fmt.Errorf("%w: its tip is %v, we were told nothing since %v", ErrFrozen, tip, now.TipSeen.UTC().Format(time.RFC3339))
 			f.watch.note("", err)
-			f.watch.mu.Lock()
-			conn := f.watch.conn
-			f.watch.mu.Unlock()
 			conn.giveUp(err)
 		}
 	}
