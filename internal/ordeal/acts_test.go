@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -336,8 +337,18 @@ func slowOwner(d *day, pause time.Duration) error {
 	d.mu.Lock()
 	d.brake = brake
 	d.mu.Unlock()
+	// One block, behind which the follower waits, near the tip; then the others.
+	held := d.took("braked")
+	if err := d.grow(1); err != nil {
+		return err
+	}
+	d.until("the brake", func() bool { return d.took("braked") > held })
 	err := d.grow(500)
-	time.Sleep(pause)
+	for end := time.Now().Add(pause); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if h := d.f.Health(); strings.Contains(strings.Join(h.Reasons, " "), "frozen") {
+			err = fmt.Errorf("it is the node that is called slow: %+v", h)
+		}
+	}
 	d.mu.Lock()
 	d.brake = nil
 	d.mu.Unlock()

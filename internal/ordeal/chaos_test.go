@@ -39,7 +39,8 @@ type day struct {
 	steps map[string]int // that followers took
 	brake chan struct{}  // not nil: the follower's owner waits for its end
 
-	before int64 // blocks that earlier followers applied
+	answer time.Duration // that a node may take for an answer
+	before int64         // blocks that earlier followers applied
 }
 
 // act is something that happens on a bad day. It begins with a follower at the
@@ -58,13 +59,13 @@ type act struct {
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	r, seed := random(t, 4)
-	k, blocks := 40, 0
+	k, blocks, answer := 40, 0, time.Second
 	cfg := devnode.Config{WriteTimeout: 5 * time.Second}
 	if *long {
-		k, blocks = 216, 10_000
+		k, blocks, answer = 216, 10_000, 5*time.Second
 		cfg.WriteTimeout = devnode.DefaultWriteTimeout
 	}
-	d := &day{t: t, r: r, k: k, dir: filepath.Join(dataDir(t, *long), "data"), steps: map[string]int{},
+	d := &day{t: t, r: r, k: k, answer: answer, dir: filepath.Join(dataDir(t, *long), "data"), steps: map[string]int{},
 		n: generated(t, cfg, forge.Options{Seed: seed, K: k, EpochBlocks: 30}, k/2)}
 	wallet := d.n.chain.Wallet()
 	d.readers = readers{t: t, oracle: d.n.chain.Oracle(), watch: query.AnyOf(query.Address(wallet[0]), query.Address(wallet[1]), query.Address(wallet[len(wallet)-1]))}
@@ -126,9 +127,9 @@ func (d *day) up() {
 				d.steps[name]++
 				d.mu.Unlock()
 			},
-			// A second is long enough for an honest answer on a slow machine, most of the
-			// time; where it is not, the follower connects again.
-			Limits: trial.Limits{Handshake: time.Second, Answer: time.Second, Quiet: 400 * time.Millisecond, Frozen: 100 * time.Millisecond,
+			// An honest answer takes less, mostly, on a slow machine too; where it does not,
+			// the follower connects again.
+			Limits: trial.Limits{Handshake: time.Second, Answer: d.answer, Quiet: 400 * time.Millisecond, Frozen: 100 * time.Millisecond,
 				Retry: 50 * time.Millisecond},
 		}}
 	f, err := ourotail.Open(d.t.Context(), cfg)
@@ -146,6 +147,9 @@ func (d *day) up() {
 func (d *day) wait(ctx context.Context) error {
 	d.mu.Lock()
 	brake := d.brake
+	if brake != nil {
+		d.steps["braked"]++
+	}
 	d.mu.Unlock()
 	if brake == nil {
 		return nil
@@ -166,14 +170,14 @@ func (d *day) down() {
 		d.t.Fatalf("the follower ended: %v", err)
 	}
 	d.f.CloseSubscriptions()
-	d.closed()
+	d.closed(false)
 }
 
-func (d *day) closed() {
+func (d *day) closed(failed bool) {
 	d.t.Helper()
 	head := d.f.State().Head
 	d.before += d.f.Progress().Blocks
-	if err := d.readers.finish(head); err != nil {
+	if err := d.readers.finish(head, failed); err != nil {
 		d.t.Fatal(err)
 	}
 	if err := d.f.Close(); err != nil {
@@ -268,6 +272,8 @@ func (d *day) deeperThanK() error {
 		}
 		old = append(old, devnode.Block{Link: path[i], Raw: raw})
 	}
+	// A failure drops what was not read.
+	d.until("the readers", func() bool { return d.readers.all(path[len(path)-1].At()) })
 	before, rolled := d.f.State(), d.took("rollback")
 	if err := d.n.chain.Fork(depth, depth+5); err != nil {
 		return err
@@ -280,7 +286,7 @@ func (d *day) deeperThanK() error {
 	if now := d.f.State(); now != before || d.took("rollback") != rolled {
 		return fmt.Errorf("it was %+v, and is %+v", before, now)
 	}
-	d.closed()
+	d.closed(true)
 	if f, err := ourotail.Open(d.t.Context(), ourotail.Config{SocketPath: d.n.Socket(), Genesis: d.n.genesis, DataDir: d.dir, Memory: 64 << 20}); err != nil {
 		return err
 	} else if err := errors.Join(verify(d.t, f, d.readers.oracle), f.Close()); err != nil {

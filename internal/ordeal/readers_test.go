@@ -138,7 +138,10 @@ func read[E any](r *readers, kind string, sub hub.Subscription[E], take func(*E)
 			if err != nil {
 				return // the follower's end is its owner's business
 			}
-			if err := take(&e); err != nil {
+			r.mu.Lock()
+			err := take(&e)
+			r.mu.Unlock()
+			if err != nil {
 				r.note(kind, err)
 				return
 			}
@@ -146,9 +149,22 @@ func read[E any](r *readers, kind string, sub hub.Subscription[E], take func(*E)
 	})
 }
 
+// all tells whether all that walk are at a block.
+func (r *readers) all(at chain.At) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.walks {
+		if w.at() != at {
+			return false
+		}
+	}
+	return true
+}
+
 // finish waits for the end of all subscriptions and compares: each reader knows
-// what there is at the head, or as deep below it as it asked for.
-func (r *readers) finish(head chain.Link) error {
+// what there is at the head, or as deep below it as it asked for. A failure may
+// have dropped what those that fold had not read.
+func (r *readers) finish(head chain.Link, failed bool) error {
 	r.wait.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,6 +192,9 @@ func (r *readers) finish(head chain.Link) error {
 		problems, err := x.Problems()
 		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, follow.ErrDiverged) || len(problems) > 0 {
 			return fmt.Errorf("%s: %v %w", x.name, problems, err)
+		}
+		if failed {
+			continue
 		}
 		// It stands as deep as it asked for; less deep where a fork took the head below
 		// what it had been told, and the follower was stopped before it was up again.
