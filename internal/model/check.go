@@ -204,6 +204,9 @@ func (w *world) checkHealth() {
 		if h.Grade == ourotail.Healthy {
 			w.fail("the node says nothing since %v, its tip is %v, and health is %+v", w.since(), tip, h)
 		}
+		if d := min(w.since(), time.Since(n.tipSince)); d > 15*time.Minute && time.Since(n.lastDial) > d {
+			w.fail("the node says nothing since %v, its tip is %v, and no other connection was tried", w.since(), tip)
+		}
 	case !n.mute && n.broken != chain.Point{}:
 		// Another lie may have ended the newest session.
 		if _, reached := w.onWay(n.broken, p.Head); reached && !errors.Is(p.LastError, follow.ErrNonsense) && !errors.Is(p.LastError, chainsync.ErrDisconnected) {
@@ -259,7 +262,8 @@ func (w *world) settle() {
 		l.mu.Unlock()
 		time.Sleep(time.Second)
 		w.look()
-		if w.life == l && l.app.State().Head.Point == n.Tip().Point && l.app.Progress().Phase == follow.Following && l.app.Progress().LastError == nil {
+		if w.life == l && l.app.State().Head.Point == n.Tip().Point && l.app.Progress().Phase == follow.Following && l.app.Progress().LastError == nil &&
+			(tries > 60 || l.app.Health().Grade == ourotail.Healthy) { // a node that was asked in vain is asked again within half a minute
 			break
 		}
 		if tries > 600 {

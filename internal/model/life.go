@@ -251,8 +251,12 @@ func (w *world) stop(kill bool) {
 	l.cancel()
 	if l.over == nil {
 		w.within("Run", func() { l.over = <-l.ran })
+		l.mu.Lock()
+		kill, l.kill = kill || l.image != "", 0 // it may have been killed while it stopped
+		l.mu.Unlock()
 		if !kill && !errors.Is(l.over, context.Canceled) {
-			w.ended()
+			w.ended() // and stop
+			return
 		}
 	}
 	if !kill {

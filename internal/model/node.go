@@ -436,6 +436,9 @@ func (c *conn) lieLocked(tip chain.Tip) (list []chain.Message, told bool) {
 	if len(n.lies) == 0 || c.at == 0 {
 		return nil, false
 	}
+	if n.lenLocked()-c.at > 20 && c.rnd.IntN(30) > 0 {
+		return nil, false // somewhere on the way
+	}
 	l := n.lies[0]
 	next := n.blocks[c.at]
 	forward := func(raw []byte) chain.Message { return chain.Message{Raw: raw, Tip: tip} }

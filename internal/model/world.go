@@ -182,6 +182,13 @@ func (w *world) make() {
 		w.t.Fatal(err)
 	}
 	w.extend(1 + w.rnd.IntN(3*k+20))
+	if w.rnd.IntN(4) == 0 { // a long way to go, and not in peace
+		w.extend(150 + w.rnd.IntN(150))
+		for range 1 + w.rnd.IntN(4) {
+			w.node.lies = append(w.node.lies, lie(w.rnd.IntN(int(lieEnd))))
+		}
+		w.node.group = 1 + w.rnd.IntN(200)
+	}
 	w.note("k = %d, archive %v, %+v", k, w.archive, w.chainOf)
 }
 
