@@ -68,6 +68,7 @@ type Follower struct {
 	storage   func(follow.Store) follow.Store // set by tests: what stands between follow and the store
 	maxBlocks int                             // of a batch, set by tests; 0 for the default
 	overFiles bool                            // the files' turn is over, the socket is next; touched by dial
+	room      room
 	watch     watch
 	policy    func(error, int) (time.Duration, bool)
 	connected atomic.Bool   // a connection to the node was made
@@ -98,17 +99,20 @@ func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, er
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, err
 	}
-	if !cfg.Resync { // starting over makes room, and each commit asks for it
-		if err := checkRoom(cfg.DataDir, cfg.Memory); err != nil {
+	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Resync: cfg.Resync, Terms: terms, Logger: cfg.Logger}
+	opts = opts.WithTrial(cfg.Trial)
+	room := newRoom(opts)
+	opts.Room = room.check
+	if !cfg.Resync { // starting over makes room
+		if err := room.check(); err != nil {
 			return nil, err
 		}
 	}
-	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Resync: cfg.Resync, Terms: terms, Logger: cfg.Logger}
-	st, err := store.Open(opts.WithTrial(cfg.Trial))
+	st, err := store.Open(opts)
 	if err != nil {
 		return nil, err
 	}
-	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: newWatch(cfg.Trial.Waits())}
+	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, room: room, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: newWatch(cfg.Trial.Waits())}
 	f.node = socketNode{f.nodeConfig()}
 	if adapt != nil {
 		adapt(f)
@@ -132,7 +136,7 @@ func (f *Follower) prepare(ctx context.Context) error {
 	if err := f.openHub(ctx); err != nil {
 		return err
 	}
-	var storage follow.Store = roomyStore{st, f.cfg.DataDir, f.cfg.Memory}
+	var storage follow.Store = st
 	if f.storage != nil {
 		storage = f.storage(storage)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/store"
 )
 
@@ -22,43 +21,23 @@ func (e *DiskError) Error() string {
 		e.Dir, humanize.IBytes(e.Free), humanize.IBytes(e.Want))
 }
 
-// reserve is the room that the database may need at once: its log files are
-// sparse and written through memory maps, where a full disk is a fault that no
-// program survives. Two memtables' logs, a batch and one compaction.
-func reserve(memory int64) uint64 {
-	if memory <= 0 {
-		memory = store.DefaultMemory
-	}
-	return uint64(max(memory/2, 64<<20))
+// room is what is asked of the disk before every write: the store's reserve, and
+// what a batch of blocks may take on top until it is asked again.
+type room struct {
+	dir  string
+	want uint64
 }
 
-// checkRoom refuses to write where the reserve is gone.
-func checkRoom(dir string, memory int64) error {
+// batchRoom is more than a batch of blocks takes besides memtables.
+const batchRoom = 32 << 20
+
+func newRoom(o store.Options) room { return room{o.Dir, uint64(o.Reserve() + batchRoom)} }
+
+// check refuses to write where the reserve is gone.
+func (r room) check() error {
 	// A file system that does not tell cannot be watched.
-	if free, err := diskFree(dir); err == nil && free < reserve(memory) {
-		return &DiskError{Dir: dir, Free: free, Want: reserve(memory)}
+	if free, err := diskFree(r.dir); err == nil && free < r.want {
+		return &DiskError{Dir: r.dir, Free: free, Want: r.want}
 	}
 	return nil
-}
-
-// roomyStore is the store as follow sees it: before each commit there must be
-// room for it.
-type roomyStore struct {
-	*store.Store
-	dir    string
-	memory int64
-}
-
-func (s roomyStore) Gather(blocks []*chain.Effects) error {
-	if err := checkRoom(s.dir, s.memory); err != nil {
-		return err
-	}
-	return s.Store.Gather(blocks)
-}
-
-func (s roomyStore) Commit(blocks []*chain.Effects) error {
-	if err := checkRoom(s.dir, s.memory); err != nil {
-		return err
-	}
-	return s.Store.Commit(blocks)
 }

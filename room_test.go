@@ -29,17 +29,30 @@ func TestNoRoomOnTheDiskIsNoticedBeforeWriting(t *testing.T) {
 	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
 		t.Errorf("%v was written, %v", files, err)
 	}
-	st, err := store.Open(store.Options{Dir: dir, Magic: g.Magic, K: chain.Height(g.K), Memory: 64 << 20, Terms: terms})
+	enough, scarce := newRoom(store.Options{Dir: dir, Memory: 64 << 20}), newRoom(store.Options{Dir: dir, Memory: noRoom})
+	now := &enough
+	st, err := store.Open(store.Options{Dir: dir, Magic: g.Magic, K: chain.Height(g.K), Memory: 64 << 20, Terms: terms, Room: func() error { return now.check() }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
 	block := &chain.Effects{Link: chain.Link{Point: chain.Point{Slot: 1, Hash: chain.Hash{1}}, Era: chain.Conway}}
-	disk = nil
-	if err := (roomyStore{st, dir, noRoom}).Commit([]*chain.Effects{block}); !errors.As(err, &disk) || !st.Head().Point.IsOrigin() {
-		t.Fatalf("got %v, the head is %v", err, st.Head().At())
+	now = &scarce
+	for name, write := range map[string]func() error{
+		"genesis":  func() error { return st.Genesis(nil) },
+		"commit":   func() error { return st.Commit([]*chain.Effects{block}) },
+		"gather":   func() error { return st.Gather([]*chain.Effects{block}) },
+		"flush":    st.Flush,
+		"rollback": func() error { return st.Rollback(t.Context(), chain.Point{}) },
+		"indexes":  func() error { return st.BuildIndexes(t.Context(), nil) },
+	} {
+		disk = nil
+		if err := write(); !errors.As(err, &disk) || !st.Head().Point.IsOrigin() || st.State().Seeded {
+			t.Errorf("%s: got %v, the head is %v", name, err, st.Head().At())
+		}
 	}
-	if err := (roomyStore{st, dir, 64 << 20}).Commit([]*chain.Effects{block}); err != nil || st.Head() != block.Link {
+	now = &enough
+	if err := st.Commit([]*chain.Effects{block}); err != nil || st.Head() != block.Link {
 		t.Errorf("with room: %v, the head is %v", err, st.Head().At())
 	}
 }

@@ -178,7 +178,14 @@ const nearTip = 5
 
 // drop forgets the open batch: its blocks, its points, its slabs.
 func (f *Follower) drop() {
-	f.cut(0)
+	// A commit that failed may have written some of it.
+	written, head := 0, f.newest().Point
+	for i, e := range f.open.blocks {
+		if e.Point == head {
+			written = i + 1
+		}
+	}
+	f.cut(written)
 	f.open.reset()
 }
 

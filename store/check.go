@@ -126,6 +126,7 @@ type checker struct {
 
 type checkedRecord struct {
 	link       chain.Link
+	old        bool // below the floor, about to be swept
 	chunks     int
 	rawSize    int
 	made, used uint64 // lovelace, as the record says
@@ -235,7 +236,7 @@ func (c *checker) contents(ctx context.Context) error {
 	}
 	c.state()
 	if sealed {
-		c.note("a large block is half applied; the next start finishes it, check again after that")
+		c.note("a large write is half done; the next start finishes it, check again after that")
 		return nil
 	}
 	c.Read = true
@@ -281,17 +282,21 @@ func (c *checker) state() {
 func (c *checker) redo() (sealed bool, err error) {
 	parts := 0
 	err = c.each(context.Background(), []byte{keyRedo}, "redo log", func(key, v []byte) error {
-		if string(key) == string(appendRedoKey(nil, redoSeal)) {
+		switch string(key) {
+		case string(appendRedoKey(nil, redoSeal)):
 			_, _, err := decodeSeal(v)
 			sealed = true
 			return err
+		case string(appendRedoKey(nil, flushSeal)):
+			sealed = true
+			return nil
 		}
 		parts++
 		_, err := decodeRedo(v, nil)
 		return err
 	})
 	if parts > 0 && !sealed {
-		c.note("%d parts of a large block that was not finished; the next start removes them", parts)
+		c.note("%d parts of a large write that was not finished; the next start removes them", parts)
 	}
 	return sealed, err
 }

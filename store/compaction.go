@@ -268,6 +268,7 @@ func decodeChanges(b []byte) (set manifestChanges, err error) {
 type badgerEvents struct {
 	accounts atomic.Pointer[accountant]
 	flushes  atomic.Int32 // failures in a row to make a table of a memtable
+	stuck    atomic.Bool  // a goroutine of Badger's was stopped
 	fail     func(error)
 }
 
@@ -292,16 +293,30 @@ func (e *badgerEvents) debug(format string, args []any) {
 	}
 }
 
-// error gets every message about what went wrong.
+// error gets every message about what went wrong, from the goroutine to which it
+// happened. Where the disk was full, that is the last thing the goroutine does:
+// what it would write next could stand behind half a change of the manifest.
 func (e *badgerEvents) error(format string, args []any) {
+	var err error
 	switch format {
 	case "[Compactor: %d] LOG Compact FAILED with error: %+v: %+v":
-		err, _ := arg[error](args, 1)
-		e.fail(fmt.Errorf("compact the tables: %w", err))
+		cause, _ := arg[error](args, 1)
+		err = fmt.Errorf("compact the tables: %w", cause)
 	case "error flushing memtable to disk: %v, retrying":
 		e.flushes.Add(1)
-		err, _ := arg[error](args, 0)
-		e.fail(fmt.Errorf("make a table: %w", err))
+		cause, _ := arg[error](args, 0)
+		err = fmt.Errorf("make a table: %w", cause)
+	default:
+		return
+	}
+	full := strings.Contains(err.Error(), syscall.ENOSPC.Error())
+	if full { // Badger's errors wrap nothing
+		err = fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	}
+	e.fail(err)
+	if full {
+		e.stuck.Store(true)
+		select {}
 	}
 }
 
@@ -319,9 +334,6 @@ const damageFile = "DAMAGED"
 // failed notes what went wrong behind our back: the next write says it. Damage
 // that the files will not show is written down.
 func (s *Store) failed(err error) {
-	if strings.Contains(err.Error(), syscall.ENOSPC.Error()) && !errors.Is(err, syscall.ENOSPC) {
-		err = fmt.Errorf("%w: %w", syscall.ENOSPC, err) // Badger's errors wrap nothing
-	}
 	damage := errors.Is(err, ErrDamaged)
 	if s.failure.CompareAndSwap(nil, &err) {
 		close(s.failing)

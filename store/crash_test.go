@@ -182,6 +182,11 @@ func killEverywhere(t *testing.T, seed uint64, hit map[string]int) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
+			if fail%5 == n%5 {
+				if c := checkDir(t, at.Dir); len(c.Findings) > 0 {
+					t.Errorf("operation %d, kill %d: check finds %+v", n, fail, c.Findings)
+				}
+			}
 			at.hook = nil
 			s = mustOpen(t, at)
 			if _, err := moments(s, seed, n); err != nil {

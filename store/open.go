@@ -221,17 +221,16 @@ func (s *Store) examine(dir string, opts badger.Options) (memTable int64, err er
 			return 0, err
 		}
 	}
-	// Keys must not be twice in the tables, see accountant.
-	if err := f.dropFlushed(); err != nil {
-		return 0, err
-	}
 	// Badger is about to remove and rename files; what they hold is known.
 	own.version, own.log = f.newest, 0
 	s.own = own
 	if known {
-		err = own.write(dir, !s.opts.noSync)
+		if err := own.write(dir, !s.opts.noSync); err != nil {
+			return 0, err
+		}
 	}
-	return f.memTable(), err
+	// Keys must not be twice in the tables, see accountant.
+	return f.memTable(), f.dropFlushed()
 }
 
 // openMeta reads what the store was made for, or writes it into an empty one.
@@ -425,8 +424,8 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
-	if s.broken == nil {
-		err = s.flush()
+	if s.broken == nil && s.failure.Load() == nil && (s.opts.Room == nil || s.opts.Room() == nil) {
+		err = s.flush() // if not, what was gathered is asked for again
 	}
 	return errors.Join(err, s.release())
 }
@@ -435,7 +434,9 @@ func (s *Store) release() error {
 	s.endLookups()
 	var errs []error
 	if s.db != nil {
-		errs = append(errs, s.lastRecord())
+		if err := s.lastRecord(); err != nil {
+			return errors.Join(err, errors.New("the database was not closed, end the process"))
+		}
 		closed, err := s.closeDB()
 		if errs = append(errs, err); !closed {
 			return errors.Join(errs...) // the directory is ours for as long as the process lives
@@ -467,13 +468,21 @@ func (s *Store) lastRecord() error {
 			version = v
 		}
 	}
-	return s.keepRecord(version, 0)
+	err := s.keepRecord(version, 0)
+	if errors.Is(err, syscall.ENOSPC) { // to have none takes no room
+		s.log.Warn("no room for the store's own record, it is removed", "error", err)
+		err = os.Remove(filepath.Join(s.opts.Dir, "db", recordFile))
+	}
+	return err
 }
 
 // closeDB closes Badger. Where the disk is full it would wait until there is
 // room; then it is left as a kill leaves it, and false returned: Badger is still
 // at it.
 func (s *Store) closeDB() (bool, error) {
+	if s.opts.events.stuck.Load() {
+		return false, fmt.Errorf("the database was not closed, end the process; the next start recovers it: %w", *s.failure.Load())
+	}
 	closed := make(chan error, 1)
 	go func() { closed <- s.db.Close() }()
 	before := s.opts.events.flushes.Load()
@@ -485,8 +494,8 @@ func (s *Store) closeDB() (bool, error) {
 			return true, err
 		case <-tick.C:
 		}
-		if s.opts.events.flushes.Load()-before >= 3 {
-			return false, fmt.Errorf("the database could not be closed, the next start recovers it: %w", *s.failure.Load())
+		if s.opts.events.stuck.Load() || s.opts.events.flushes.Load()-before >= 3 {
+			return false, fmt.Errorf("the database could not be closed, end the process; the next start recovers it: %w", *s.failure.Load())
 		}
 	}
 }

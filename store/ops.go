@@ -227,6 +227,8 @@ func (s *Store) usable() error {
 		return fmt.Errorf("%w: %w", ErrBroken, s.broken)
 	case s.failure.Load() != nil:
 		return fmt.Errorf("%w: %w", ErrBroken, *s.failure.Load())
+	case s.opts.Room != nil:
+		return s.opts.Room()
 	}
 	return nil
 }

@@ -43,6 +43,10 @@ type Options struct {
 	// ever. Without it there are no indexes.
 	Terms func(o *chain.Output, emit func(chain.Source)) error
 
+	// Room, if set, is asked before every write that somebody wants; its error
+	// stands for it, and nothing was touched. See Reserve.
+	Room func() error
+
 	// Logger gets what is worth telling; nil discards it.
 	Logger *slog.Logger
 
@@ -124,6 +128,27 @@ func badgerOptions(o Options, dir string) badger.Options {
 	}
 	b.TableSizeMultiplier = 1
 	return b
+}
+
+// Reserve is how much room, in bytes, the store may need on the disk at once, from
+// one write to the next: its files are written through memory maps, where a full
+// disk is a fault that no program survives. Of memtables of size M, two wait to
+// become tables while a third is filled, each with its log of up to 1.15 M, and
+// meanwhile one compaction takes all of level 0, 15 tables before writers wait,
+// and what lies below it in the base level, 5 M and one table. What was gathered is
+// written twice at most.
+func (o Options) Reserve() int64 {
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	o.Memory = max(o.Memory, MinMemory)
+	b := badgerOptions(o, o.Dir)
+	m := b.MemTableSize
+	logs := 3 * (m + m*15/100)
+	flushes := 2 * m
+	compaction := int64(b.NumLevelZeroTablesStall)*m + b.BaseLevelSize + b.BaseTableSize
+	gathered := 2 * o.Memory / gatherPart
+	return logs + flushes + compaction + gathered
 }
 
 // badgerLog passes Badger's log on. Its information is noise to everybody but us.

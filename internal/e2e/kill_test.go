@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -12,16 +13,19 @@ import (
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/devnode/forge"
+	"github.com/ourotail/ourotail/internal/trial"
 	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/query"
 )
 
-// childEnv makes this test binary a follower: socket, config, data directory.
+// childEnv makes this test binary a follower: socket, config, data directory. Its
+// value says how: "tip" ends at the node's tip, "stay" does not, "small" is "tip"
+// with memtables of 256 KiB.
 const childEnv = "OUROTAIL_E2E_CHILD"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		if err := child(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if how := os.Getenv(childEnv); how != "" {
+		if err := child(how, os.Args[1], os.Args[2], os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -30,12 +34,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func child(socket, config, dir string) error {
+func child(how, socket, config, dir string) error {
 	g, err := ledger.LoadGenesis(config)
 	if err != nil {
 		return err
 	}
-	f, err := ourotail.Open(context.Background(), ourotail.Config{SocketPath: socket, Genesis: g, DataDir: dir, Memory: 64 << 20, ExitAtTip: true})
+	cfg := ourotail.Config{SocketPath: socket, Genesis: g, DataDir: dir, Memory: 64 << 20, ExitAtTip: how != "stay"}
+	if how == "small" {
+		cfg.Trial = &trial.Trial{MemTable: 256 << 10}
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	f, err := ourotail.Open(context.Background(), cfg)
 	if err != nil {
 		return err
 	}
@@ -64,7 +73,7 @@ func TestKilledAnywhere(t *testing.T) {
 	longest := 40 * time.Millisecond
 	for range kills {
 		cmd := exec.CommandContext(t.Context(), self, n.Socket(), config+"/config.json", dir)
-		cmd.Env = append(os.Environ(), childEnv+"=1")
+		cmd.Env = append(os.Environ(), childEnv+"=tip")
 		cmd.Stderr = os.Stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
