@@ -26,6 +26,7 @@ type Conn struct {
 	below  chain.Hash // hash of the block below it; zero at origin, and where the files begin
 	file   *os.File
 	origin *chain.Point // of the intersection, until it is told
+	lastly int          // the last chunk when the end of the files was looked for
 
 	out  chan result
 	quit chan struct{}
@@ -46,7 +47,8 @@ const ahead = 4
 // Conn begins to read. end is what End returned and node is the node's tip, if it
 // could be asked for one, else chain.Origin.
 func (f *Folder) Conn(end chain.Link, node chain.Tip) *Conn {
-	return &Conn{f: f, tip: newTip(end, node, f.opts.K), out: make(chan result, ahead), quit: make(chan struct{}), free: make(chan *slab, 4*ahead)}
+	return &Conn{f: f, tip: newTip(end, node, f.opts.K), lastly: f.last,
+		out: make(chan result, ahead), quit: make(chan struct{}), free: make(chan *slab, 4*ahead)}
 }
 
 // Intersect looks for the first of the points, newest first, that is in the
@@ -247,19 +249,19 @@ func (c *Conn) enter(chunk int) error {
 	return c.load(chunk)
 }
 
-// load reads a chunk's indexes. In the last chunk blocks lie that were not there
-// when the end of the files was last looked for.
+// load reads a chunk's indexes. From the chunk on that was the last one when the
+// end of the files was looked for, blocks may lie above that end.
 func (c *Conn) load(chunk int) error {
 	x, err := c.f.load(chunk)
 	if err != nil {
 		return err
 	}
-	if !x.sealed {
+	if chunk >= c.lastly {
 		end, ok, err := c.f.End()
 		if err != nil {
 			return err
 		}
-		if ok {
+		if c.lastly = c.f.last; ok {
 			c.tip.grew(end)
 		}
 	}
