@@ -43,11 +43,15 @@ func TestModel(t *testing.T) {
 // TestModelReplays: the same seed gives the same run, to the last event; another
 // gives another.
 func TestModelReplays(t *testing.T) {
-	a, b := playModel(t, 3, 50), playModel(t, 3, 50)
+	steps := 50
+	if testing.Short() {
+		steps = 25
+	}
+	a, b := playModel(t, 3, steps), playModel(t, 3, steps)
 	if a.Trace != b.Trace || a.Events != b.Events {
 		t.Errorf("%+v\n%+v", a, b)
 	}
-	if c := playModel(t, 4, 50); c.Trace == a.Trace {
+	if c := playModel(t, 4, steps); c.Trace == a.Trace {
 		t.Error("another seed gave the same run")
 	}
 }
