@@ -1,41 +1,117 @@
-// Command bench measures ourotail against comparators, in interleaved runs on
-// one machine, and prints a table of ratios. Each side runs in a process of its
-// own, with the defaults of the Go runtime; the node that serves the chain is a third.
+// Command bench measures ourotail against comparators and prints a table of
+// ratios. The sides of a comparison run in turns, each in a process of its own
+// with the defaults of the Go runtime; the node that serves the chain is one
+// more. A ratio is one of processor time unless its row says otherwise: wall
+// time says little where others use the machine too.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
-	"runtime"
+	"path/filepath"
 	"strings"
-	"time"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "child" {
-		if err := child(os.Args[2:]); err != nil {
+	if len(os.Args) == 3 && os.Args[1] == "child" {
+		if err := child(os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, "bench child:", err)
 			os.Exit(1)
 		}
 		return
 	}
-	runs := flag.Int("runs", 5, "measured runs of each side, in turns")
-	only := flag.String("only", "", "only rows whose name contains this")
-	blocks := flag.Int("blocks", 20_000, "blocks of the mainnet-like chain")
+	var b bench
+	flag.IntVar(&b.runs, "runs", 5, "measured runs of each side, in turns")
+	flag.StringVar(&b.only, "only", "", "only groups whose name contains this")
+	flag.IntVar(&b.blocks, "blocks", 20_000, "blocks of the mainnet-like chain")
+	flag.BoolVar(&b.quick, "quick", false, "small sizes and one run, to see that everything works")
+	flag.BoolVar(&b.cold, "no-warm-up", false, "count the first run too")
+	growth := flag.String("growth", "", "measure growth instead, at so many `outputs`, such as 1000000,5000000,12000000")
+	plot := flag.String("plot", "", "draw plots of what is measured into this `folder`")
+	raw := flag.String("raw", "", "append every run to this `file`, one JSON object a line; plots are of all that it holds")
 	flag.Parse()
+	if b.quick {
+		b.runs, b.blocks = 1, min(b.blocks, 1200)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	fmt.Printf("%s %s/%s, %d CPUs, %s\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
-	fmt.Printf("%-44s %-26s %8s %8s %8s  %s\n", "row", "against", "median", "min", "max", "per block, and peaks (median of ours | theirs)")
-	for _, r := range rows(*blocks) {
-		if !strings.Contains(r.name, *only) {
+	if err := b.main(ctx, *growth, *raw, *plot); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run of the command.
+type bench struct {
+	runs, blocks int
+	only         string
+	quick, cold  bool
+
+	dir   string // for what is made and thrown away
+	cache string // for what is kept for later runs
+	raw   io.Writer
+}
+
+func (b *bench) main(ctx context.Context, growth, raw, plot string) (err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	b.cache = filepath.Join(cache, "ourotail-bench")
+	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(b.dir) }()
+	if raw == "" {
+		raw = filepath.Join(b.dir, "raw.jsonl")
+	}
+	f, err := os.OpenFile(raw, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b.raw = f
+	fmt.Printf("%s\n", machine())
+	groups := b.groups()
+	if growth != "" {
+		if groups, err = b.growthGroups(growth); err != nil {
+			return err
+		}
+	}
+	for _, g := range groups {
+		if !strings.Contains(g.name, b.only) {
 			continue
 		}
-		if err := r.run(ctx, *runs); err != nil {
-			fmt.Printf("%-44s %s\n", r.name, err)
+		fmt.Printf("\n%s (load %s)\n", g.name, load())
+		if err := g.run(ctx, b); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			fmt.Printf("  not measured: %v\n", err)
 		}
+	}
+	if plot == "" {
+		return nil
+	}
+	return draw(ctx, raw, plot)
+}
+
+// note keeps one run.
+func (b *bench) note(group, side string, r result) {
+	line, err := json.Marshal(struct {
+		Group string `json:"group"`
+		Side  string `json:"side"`
+		result
+	}{group, side, r})
+	if err == nil {
+		_, err = fmt.Fprintf(b.raw, "%s\n", line)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: a run was not kept:", err)
 	}
 }
