@@ -11,6 +11,7 @@ import (
 	"github.com/ourotail/ourotail/follow"
 	"github.com/ourotail/ourotail/immutabledb"
 	"github.com/ourotail/ourotail/ledger"
+	"github.com/ourotail/ourotail/store"
 )
 
 // openFiles opens the folder of Config.Immutable.
@@ -52,7 +53,7 @@ func (f *Follower) dialFiles(ctx context.Context) (follow.Conn, error) {
 	}
 	f.overFiles = true
 	f.cfg.Logger.Info("reading the node's files", "dir", files.Dir(), "head", head.At(), "end", end.At(), "node", tip)
-	return f.watch.watches(&filesConn{files.Conn(end, tip), files, head.At()}), nil
+	return f.watch.watches(&filesConn{files.Conn(end, tip), files, f.store}), nil
 }
 
 // askAboutFiles asks the node for its tip and whether it knows the files: those of
@@ -96,13 +97,14 @@ func (f *Follower) askAboutFiles(ctx context.Context, files *immutabledb.Folder,
 type filesConn struct {
 	*immutabledb.Conn
 	files *immutabledb.Folder
-	head  chain.At
+	store *store.Store
 }
 
 func (c *filesConn) Intersect(ctx context.Context, points []chain.Point) (chain.Point, bool, chain.Tip, error) {
 	found, ok, tip, err := c.Conn.Intersect(ctx, points)
-	if err == nil && !ok {
-		err = c.files.NotOurs(fmt.Errorf("neither the head %s of the data directory nor any of the last blocks below it is in them", c.head))
+	// Origin is on every chain. It is an answer to a head that can go back so far.
+	if err == nil && (!ok || found.IsOrigin() && !c.store.Floor().IsOrigin()) {
+		err = c.files.NotOurs(fmt.Errorf("neither the head %s of the data directory nor any of the last blocks below it is in them", c.store.Head().At()))
 	}
 	return found, ok, tip, err
 }

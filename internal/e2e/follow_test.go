@@ -44,7 +44,11 @@ func generated(t *testing.T, opts forge.Options, blocks int) *node {
 }
 
 func (n *node) config(t *testing.T, dir string) ourotail.Config {
-	return ourotail.Config{SocketPath: n.Socket(), Genesis: n.genesis, DataDir: dir, Memory: 64 << 20,
+	return n.settings(t, n.Socket(), dir)
+}
+
+func (n *node) settings(t *testing.T, socket, dir string) ourotail.Config {
+	return ourotail.Config{SocketPath: socket, Genesis: n.genesis, DataDir: dir, Memory: 64 << 20,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 

@@ -23,6 +23,9 @@ import (
 // with memtables of 256 KiB.
 const childEnv = "OUROTAIL_E2E_CHILD"
 
+// filesEnv names the ImmutableDB folder that the child reads first, if any.
+const filesEnv = "OUROTAIL_E2E_FILES"
+
 func TestMain(m *testing.M) {
 	if how := os.Getenv(childEnv); how != "" {
 		if err := child(how, os.Args[1], os.Args[2], os.Args[3]); err != nil {
