@@ -155,11 +155,11 @@ func (w *world) open() {
 	w.t.Helper()
 	for {
 		l := &life{w: w, ran: make(chan error, 1), durable: chain.Origin, began: time.Now()}
-		if w.rnd.IntN(12) == 0 {
+		if w.rnd.IntN(12) == 0 && w.tables == 0 {
 			l.kill = 1 + w.rnd.IntN(3) // while it opens
 		}
 		policy := follow.NewRetry()
-		cfg := ourotail.Config{SocketPath: "list", Genesis: w.genesis, DataDir: w.dir, Archive: w.archive, Memory: 64 << 20, Trial: &trial.Trial{Step: l.step}}
+		cfg := ourotail.Config{SocketPath: "list", Genesis: w.genesis, DataDir: w.dir, Archive: w.archive, Memory: 64 << 20, Trial: &trial.Trial{Step: l.step, MemTable: w.tables}}
 		app, err := w.o.Open(w.t.Context(), cfg, Hooks{
 			Dial: func(ctx context.Context) (follow.Conn, error) {
 				c, err := w.node.dial(ctx)

@@ -97,6 +97,7 @@ type world struct {
 	k       chain.Height
 	chainOf forge.Options
 	archive bool
+	tables  int64 // size of memtables if ordinary blocks are to be too large for a transaction
 	forge   *forge.Forge
 	oracle  *forge.Oracle
 	grown   []int // how the chain came to be: blocks made, or taken back if negative
@@ -148,6 +149,9 @@ func (w *world) make() {
 	k := []int{3, 6, 12, 25}[w.rnd.IntN(4)]
 	w.k = chain.Height(k)
 	w.archive = w.rnd.IntN(4) == 0
+	if w.rnd.IntN(5) == 0 {
+		w.tables = 1 << 17 // a seventh of which a transaction holds
+	}
 	w.chainOf = forge.Options{Seed: w.o.Seed, K: k, EpochBlocks: 3 + w.rnd.IntN(6), SystemStart: time.Now().Truncate(time.Second)}
 	switch w.rnd.IntN(4) {
 	case 0:
@@ -189,7 +193,7 @@ func (w *world) make() {
 		}
 		w.node.group = 1 + w.rnd.IntN(200)
 	}
-	w.note("k = %d, archive %v, %+v", k, w.archive, w.chainOf)
+	w.note("k = %d, archive %v, memtables %d, %+v", k, w.archive, w.tables, w.chainOf)
 }
 
 func (w *world) newForge(o forge.Options) *forge.Forge {
