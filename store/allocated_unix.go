@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // allocated returns the bytes that files with one of the endings take of the
@@ -27,4 +29,14 @@ func allocated(dir string, endings ...string) (n int64) {
 		}
 	}
 	return n
+}
+
+// freeBytes returns how much an ordinary user may still write; -1 if that is not
+// known.
+func freeBytes(dir string) int64 {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return -1
+	}
+	return int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // other systems have other types
 }

@@ -484,7 +484,10 @@ func (s *Store) closeDB() (bool, error) {
 		return false, fmt.Errorf("the database was not closed, end the process; the next start recovers it: %w", *s.failure.Load())
 	}
 	closed := make(chan error, 1)
-	go func() { closed <- s.db.Close() }()
+	go func() {
+		s.merge()
+		closed <- s.db.Close()
+	}()
 	before := s.opts.events.flushes.Load()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -497,6 +500,34 @@ func (s *Store) closeDB() (bool, error) {
 		if s.opts.events.stuck.Load() || s.opts.events.flushes.Load()-before >= 3 {
 			return false, fmt.Errorf("the database could not be closed, end the process; the next start recovers it: %w", *s.failure.Load())
 		}
+	}
+}
+
+// merge brings all tables into the last level where what lies above it has grown
+// beyond a quarter of it: what was overwritten and deleted is in both. It never
+// has for long in a large store, and takes moments in a small one.
+func (s *Store) merge() {
+	var above, last, levels int64
+	for _, l := range s.db.Levels() {
+		if l.Size == 0 {
+			continue
+		}
+		levels++
+		above, last = above+last, l.Size
+	}
+	if levels < 2 || above <= last/4 || s.failure.Load() != nil {
+		return
+	}
+	if free := freeBytes(s.opts.Dir); free >= 0 && free < 2*(above+last) {
+		s.log.Warn("too little room to merge the tables", "bytes", above+last, "free", free)
+		return
+	}
+	began := time.Now()
+	err := s.db.Flatten(1)
+	use := s.DiskUse()
+	s.log.Info("merged the tables", "bytes_before", above+last, "bytes", use.TableBytes, "took", time.Since(began).Round(time.Millisecond))
+	if err != nil {
+		s.log.Debug("merging ended early", "error", err)
 	}
 }
 

@@ -121,6 +121,7 @@ func badgerOptions(o Options, dir string) badger.Options {
 		WithBaseLevelSize(table * 5).
 		WithNumLevelZeroTables(8).
 		WithNumCompactors(2).
+		WithCompactL0OnClose(true).
 		WithValueLogFileSize(vlog).
 		WithValueThreshold(min(1<<20, table*15/100))
 	if o.noCompact {

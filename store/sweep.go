@@ -1,7 +1,10 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -27,10 +30,11 @@ func (s *Store) due(h *head) chain.Position {
 // returns the links that remain in memory. Records of the transaction being
 // planned wait for the next.
 func (s *Store) planSweep(h *head, links []chain.Link) ([]chain.Link, error) {
-	for hash, l := range s.orphans {
-		if l.Height < h.highest-s.opts.K && s.limits.fit(&s.ops) {
-			s.forget(hash)
+	for _, l := range s.orphansDue(h.highest) {
+		if !s.limits.fit(&s.ops) {
+			break
 		}
+		s.forget(l.Point.Hash)
 	}
 	limit := s.due(h)
 	if top := s.head.link.Position(); limit.Compare(top) > 0 {
@@ -63,20 +67,40 @@ func (s *Store) forget(hash chain.Hash) {
 	s.known = append(s.known, hash)
 }
 
-func (s *Store) orphansDue() bool {
+// orphansMax is how many undone blocks are remembered. A chain that forks over and
+// over in one place would otherwise leave more of them than of itself.
+func (s *Store) orphansMax() int { return int(max(8*s.opts.K, 1024)) }
+
+// orphansDue returns the undone blocks that need not be remembered: those too deep
+// for a fork to come back to, and of too many the lowest.
+func (s *Store) orphansDue(highest chain.Height) (due []chain.Link) {
+	deep := highest - s.opts.K
 	for _, l := range s.orphans {
-		if l.Height < s.head.highest-s.opts.K {
-			return true
+		if l.Height < deep {
+			due = append(due, l)
 		}
 	}
-	return false
+	over := len(s.orphans) - len(due) - s.orphansMax()
+	if over <= 0 {
+		return due
+	}
+	rest := make([]chain.Link, 0, len(s.orphans)-len(due))
+	for _, l := range s.orphans {
+		if l.Height >= deep {
+			rest = append(rest, l)
+		}
+	}
+	slices.SortFunc(rest, func(a, b chain.Link) int {
+		return cmp.Or(a.Position().Compare(b.Position()), bytes.Compare(a.Point.Hash[:], b.Point.Hash[:]))
+	})
+	return append(due, rest[:over]...)
 }
 
 // sweepDue sweeps in transactions of its own what did not fit a commit.
 func (s *Store) sweepDue() error {
 	for {
 		h := s.head
-		if s.due(&h).Compare(h.swept) <= 0 && !s.orphansDue() {
+		if s.due(&h).Compare(h.swept) <= 0 && len(s.orphansDue(h.highest)) == 0 {
 			return nil
 		}
 		s.ops.reset()

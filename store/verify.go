@@ -57,9 +57,6 @@ type DiskUse struct {
 
 // DiskUse returns what the store takes of the disk now.
 func (s *Store) DiskUse() (u DiskUse) {
-	if s.closed.Load() {
-		return u
-	}
 	for _, t := range s.db.Tables() {
 		u.Tables++
 		u.TableBytes += int64(t.OnDiskSize)
