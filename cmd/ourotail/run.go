@@ -45,7 +45,7 @@ cannot mend (the wrong network, no permission) ends the command if it stands in
 the way of the first connection.`,
 		Example: `  ourotail run --socket-path /run/cardano-node/node.socket --network preview
   ourotail run --socket-path node.socket --config config.json --data-dir D --exit-at-tip
-  ourotail run --socket-path node.socket --network mainnet --immutable /node/db/immutable`,
+  ourotail run --socket-path node.socket --config config.json --immutable /path/to/db/immutable`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := followerConfig(cmd)
