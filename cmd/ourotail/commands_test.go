@@ -16,6 +16,7 @@ import (
 	"github.com/ourotail/ourotail/devnode"
 	"github.com/ourotail/ourotail/devnode/devtest"
 	"github.com/ourotail/ourotail/devnode/forge"
+	"github.com/ourotail/ourotail/devnode/immutable"
 )
 
 // lockedBuffer is written by a command and read by the test meanwhile.
@@ -225,6 +226,8 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 		"unknown flag":         {[]string{"run", "--sokcet", "x"}, exitUsage, "--help"},
 		"nothing to serve":     {[]string{"devnode", "--socket", dir + "/s"}, exitUsage, "--immutable"},
 		"not an ImmutableDB":   {[]string{"devnode", "--socket", dir + "/s", "--immutable", dir, "--network", "preview"}, exitBadInput, "ImmutableDB"},
+		"no files there":       {[]string{"run", "--socket-path", s.socket, "--network", "preview", "--data-dir", dir + "/f", "--immutable", dir + "/none"}, exitBadInput, "hint: the folder is called immutable"},
+		"no chunk there":       {[]string{"run", "--socket-path", s.socket, "--network", "preview", "--data-dir", dir + "/f", "--immutable", dir}, exitBadInput, "hint"},
 		"memory in no unit":    {[]string{"run", "--socket-path", s.socket, "--network", "preview", "--memory", "lots"}, exitUsage, "256MiB"},
 		"environment nonsense": {[]string{"run", "--socket-path", s.socket, "--config", "/none.json"}, exitBadInput, "/none.json"},
 	} {
@@ -234,5 +237,34 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 				t.Errorf("exit code %d, want %d; it says: %s", code, c.code, errs)
 			}
 		})
+	}
+}
+
+// TestFilesBesideTheSocket: run reads the node's files and goes on over its socket;
+// files of another chain are refused with the exit code of another chain.
+func TestFilesBesideTheSocket(t *testing.T) {
+	dir := t.TempDir()
+	for i, seed := range []string{"1", "2"} {
+		must(t, "devnode", "--generate", "varied", "--blocks", "150", "--seed", seed, "--k", "20", "--out", filepath.Join(dir, strconv.Itoa(i)))
+	}
+	config := filepath.Join(dir, "0", "config.json")
+	socket := devtest.Socket(t)
+	chain, err := devnode.OpenImmutable(filepath.Join(dir, "0", "immutable"), immutable.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	devtest.Start(t, devnode.Config{Socket: socket, Chain: chain})
+	run := []string{"run", "--config", config, "--socket-path", socket, "--exit-at-tip", "--data-dir", filepath.Join(dir, "data"), "--immutable"}
+	_, errs, code := ourotailCmd(t.Context(), append(run, filepath.Join(dir, "1", "immutable"))...)
+	if code != exitDiverged || !strings.Contains(errs, "another chain") || !strings.Contains(errs, "hint: ") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	_, errs, code = ourotailCmd(t.Context(), append(run, filepath.Join(dir, "0", "immutable"))...)
+	if code != exitOK || !strings.Contains(errs, "reading the node's files") || !strings.Contains(errs, "going on") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	var st ourotail.Status
+	if err := json.Unmarshal([]byte(must(t, "status", "--data-dir", filepath.Join(dir, "data"), "--json")), &st); err != nil || st.Head != chain.Tip().Point {
+		t.Errorf("head %v, the node's tip is %v: %v", st.Head, chain.Tip(), err)
 	}
 }
