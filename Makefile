@@ -9,7 +9,7 @@ FUZZTIME ?= 30s
 MODELRUNS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test race vet lint fuzz model bench dist clean
+.PHONY: help build demo test race vet lint fuzz model crash chaos bench dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,7 @@ chaos: ## a bad day of many thousand blocks for a follower and its readers (SEED
 bench: ## measure against comparators in one interleaved run and print a table
 	$(GO) run ./internal/bench
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./hub ./ledger
+	$(GO) test -run '^$$' -bench Rollback -benchtime 3x .
 
 dist: ## static binaries for linux amd64 and arm64 in dist/
 	@mkdir -p dist
