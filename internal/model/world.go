@@ -217,7 +217,7 @@ func (w *world) clean() {
 	if l := w.life; l != nil {
 		l.cancel()
 		if l.over == nil {
-			_ = <-l.ran
+			l.over = <-l.ran
 		}
 		_ = l.app.Close() // the run has failed already
 	}
