@@ -275,12 +275,23 @@ func (f *Follower) run(ctx context.Context, stop follow.Stop) error {
 		defer close(watched)
 		f.watchNode(ctx)
 	}()
+	scrubbed := make(chan error, 1)
+	go func() {
+		err := f.scrub(ctx)
+		if err != nil {
+			cancel() // nothing that is read can be trusted
+		}
+		scrubbed <- err
+	}()
 	err := f.follow.Run(ctx, stop)
 	if err != nil || !f.isNear() {
 		cancel() // far from the tip the next run goes on
 	}
 	berr := <-built
 	cancel()
+	if serr := <-scrubbed; serr != nil {
+		err = serr
+	}
 	<-watched
 	if err == nil && berr != nil && !errors.Is(berr, context.Canceled) {
 		err = berr

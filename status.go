@@ -35,6 +35,8 @@ type Status struct {
 
 	Health *Health `json:"health,omitempty"` // of a running follower
 
+	Disk *DiskStatus `json:"disk,omitempty"`
+
 	Digest *DigestStatus `json:"digest,omitempty"`
 }
 
@@ -70,6 +72,7 @@ func (d *Dir) Status(ctx context.Context, digest bool) (Status, error) {
 	if !st.Head.Point.IsOrigin() {
 		s.Era = st.Head.Era.String()
 	}
+	s.Disk = d.disk()
 	if !digest {
 		return s, nil
 	}
@@ -97,6 +100,7 @@ func (f *Follower) Status(ctx context.Context, digest bool) (Status, error) {
 	s.Running, s.Phase = true, string(now.Phase)
 	h := f.Health()
 	s.Health = &h
+	s.Disk.Reserve = f.room.want
 	if !now.TipSeen.IsZero() && (!now.Tip.IsOrigin() || now.Tip.Height == chain.OriginHeight) { // else only a height is known
 		s.Tip = &Tip{Point: now.Tip.Point, Height: int64(now.Tip.Height)}
 	}

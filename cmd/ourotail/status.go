@@ -111,7 +111,18 @@ func printStatus(w io.Writer, s ourotail.Status) error {
 			row("", "%d blocks and %d slots behind", max(h.LagBlocks, 0), h.LagSlots)
 		}
 		row("", "node quiet for %.0f s %s", h.QuietSeconds, h.Probe)
-		row("disk", "%s free", humanize.IBytes(h.DiskFree))
+	}
+	if d := s.Disk; d != nil {
+		waiting := ""
+		if d.Unmerged > 0 {
+			waiting = fmt.Sprintf(", %d of them to be merged", d.Unmerged)
+		}
+		row("disk", "%s in %s%s, %s of logs", humanize.IBytes(uint64(d.TableBytes)), plural(d.Tables, "table"), waiting, humanize.IBytes(uint64(d.LogBytes)))
+		reserve := ""
+		if d.Reserve > 0 {
+			reserve = "; following stops below " + humanize.IBytes(d.Reserve)
+		}
+		row("", "%s free%s", humanize.IBytes(d.FreeBytes), reserve)
 	}
 	if s.LastError != "" {
 		row("error", "%s", s.LastError)
