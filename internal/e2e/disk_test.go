@@ -139,7 +139,7 @@ func TestSmallDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	const says = "free some space and start again"
-	fill(t, disk, 200<<20)
+	fill(t, disk, 60<<20)
 	f := startFollower(t, n, "tip", config, data)
 	if err := f.Wait(); err == nil || !strings.Contains(f.err.String(), says) {
 		t.Errorf("without room: %v, %s", err, f.err.String())
