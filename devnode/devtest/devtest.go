@@ -108,14 +108,15 @@ func Shared(t testing.TB, elem ...string) string {
 	return p
 }
 
-// Eventually waits until ok holds and fails the test after a minute. It is for
-// what no channel announces, such as the number of clients.
+// Eventually waits until ok holds and fails the test after five minutes, which a
+// machine busy with other things may need. It is for what no channel announces,
+// such as the number of clients.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within a minute", what)
+			t.Fatalf("%s: not within five minutes", what)
 		}
 		time.Sleep(time.Millisecond)
 	}
