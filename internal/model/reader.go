@@ -133,6 +133,7 @@ type reader struct {
 	set     map[chain.TxIn]*held
 	folds   bool // the set means something
 	seeding bool
+	early   bool // it asked for a depth that the journal did not reach then
 	base    chain.At
 	based   bool
 	events  int
@@ -214,7 +215,7 @@ func (r *reader) begin() bool {
 	case r.opts.Start == hub.After:
 		r.start, r.known = r.opts.After.At, true
 	case r.seeded():
-		r.seeding = true
+		r.seeding, r.early = true, st.Floor.Height > w.published(st.Head.At()).Height-r.depth()
 		if c, ok := s.cursor(); ok { // an empty seed has it at once
 			r.seedEnds(c.At)
 		}
@@ -352,7 +353,7 @@ func (r *reader) died(err error) {
 		}
 		r.resume()
 	case w.life.over != nil && !errors.Is(err, io.EOF): // it failed with everything
-	case r.seeding && errors.Is(err, hub.ErrResync) && w.life.app.State().Floor.Height > w.published(w.life.app.State().Head.At()).Height-r.depth():
+	case r.seeding && errors.Is(err, hub.ErrResync) && r.early:
 		w.note("  reader %s has no seed so far from the tip: %v", r.name, err)
 		r.end()
 	default:
