@@ -161,7 +161,9 @@ func (f *Follower) undoAndBuffer(ctx context.Context, target chain.Link) (flush 
 		}
 	}
 	f.cfg.Step("rollback buffered")
-	if err := f.cfg.Store.Rollback(ctx, target.Point); err != nil {
+	// Whoever ends the run waits for the whole of it: the hub has the whole of it, and
+	// ends with what it has.
+	if err := f.cfg.Store.Rollback(context.WithoutCancel(ctx), target.Point); err != nil {
 		// What the store reached is a valid, shorter chain; nothing of it was
 		// flushed, and the end of Run fails the subscriptions.
 		return nil, &FatalError{Op: "rolling back to " + target.At().String(), At: f.cfg.Store.Head().At(), Cause: err}

@@ -144,9 +144,10 @@ type fakeStore struct {
 	k       chain.Height
 	commits []int // blocks of each
 	gathers int
-	hidden  int   // newest blocks that are not on disk
-	fail    error // of the next Commit or Rollback
-	halfway int   // blocks that a failing Rollback undoes before
+	hidden  int    // newest blocks that are not on disk
+	fail    error  // of the next Commit or Rollback
+	halfway int    // blocks that a failing Rollback undoes before
+	undoing func() // called there
 }
 
 func newFakeStore(k chain.Height, genesis []chain.Output) *fakeStore {
@@ -253,9 +254,15 @@ func (s *fakeStore) Commit(blocks []*chain.Effects) error {
 	return nil
 }
 
-func (s *fakeStore) Rollback(_ context.Context, to chain.Point) error {
+func (s *fakeStore) Rollback(ctx context.Context, to chain.Point) error {
 	undone := 0
 	for s.Head().Point != to {
+		if s.undoing != nil && undone == s.halfway {
+			s.undoing()
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if s.fail != nil && undone == s.halfway {
 			return s.fail
 		}

@@ -439,6 +439,27 @@ func TestFailedRollbackFlushesNothing(t *testing.T) {
 	}
 }
 
+// TestEndInsideARollback: a run that is ended while blocks are undone undoes them
+// all, so that what readers are told as they end is what is on disk.
+func TestEndInsideARollback(t *testing.T) {
+	w := newWorld(t, 20, forge.Options{EpochBlocks: 50})
+	w.extend(t, 30)
+	w.catchUp(t)
+	w.fork(t, 8, 9)
+	shown := len(w.hub.shown)
+	ctx, stop := context.WithCancel(t.Context())
+	w.store.undoing, w.store.halfway = stop, 3
+	if err := w.follower().Run(ctx, atTip); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := w.store.agrees(w.forge.Oracle()); err != nil || w.hub.failed != nil {
+		t.Errorf("%v, readers were failed: %v", err, w.hub.failed)
+	}
+	if len(w.hub.shown) == shown {
+		t.Error("readers were told nothing of a rollback that is on disk")
+	}
+}
+
 // TestFailedCommitPublishesNothing.
 func TestFailedCommitPublishesNothing(t *testing.T) {
 	w := newWorld(t, 20, forge.Options{EpochBlocks: 50})

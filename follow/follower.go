@@ -98,6 +98,7 @@ func (f *Follower) Run(ctx context.Context, stop Stop) error {
 			return nil
 		case ctx.Err() != nil:
 			if errors.As(err, &fatal) { // the last commit failed: that is no clean end
+				f.cfg.Hub.FailAll(err)
 				return err
 			}
 			return ctx.Err()
