@@ -63,7 +63,7 @@ func child(arg string) error {
 	if err != nil {
 		return err
 	}
-	if r.Allocs == 0 {
+	if !r.counted {
 		r.Allocs = float64(mallocs() - before)
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil || j.Mode != "grow" {

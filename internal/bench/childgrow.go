@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -44,6 +45,9 @@ func grow(j job) (r result, err error) {
 	say := func(name string, v float64, unit string) { r.More = append(r.More, figure{name, v, unit}) }
 	say("outputs", float64(j.N), "")
 	t := newTraffic(j.N)
+	// As the command does, with what the measuring itself needs on top.
+	debug.SetMemoryLimit(store.DefaultMemory + 16<<20 + t.memory())
+	say("of the memory, to measure with", float64(t.memory())/1e6, "MB")
 	w, c := time.Now(), cpu()
 	if err := t.fill(s); err != nil {
 		return r, err

@@ -128,7 +128,7 @@ func hubQuiet(j job) (r result, err error) {
 		}
 		r.Units += len(a.blocks)
 	}
-	r.Part, r.Allocs = int64(cpu()-began), float64(mallocs()-before)
+	r.Part, r.Allocs, r.counted = int64(cpu()-began), float64(mallocs()-before), true
 	runtime.KeepAlive(subs)
 	return r, nil
 }

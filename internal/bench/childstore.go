@@ -131,7 +131,7 @@ func (j job) store(how func(*store.Store) func([]*chain.Effects) error) (r resul
 	if err == nil {
 		err = f.st.Flush()
 	}
-	r.Units, r.Part, r.Allocs = len(blocks), int64(cpu()-began), float64(mallocs()-before)
+	r.Units, r.Part, r.Allocs, r.counted = len(blocks), int64(cpu()-began), float64(mallocs()-before), true
 	return r, errors.Join(err, f.st.Close())
 }
 

@@ -94,7 +94,7 @@ func (j job) each(walk func(raw []byte) error) (r result, err error) {
 		r.Units += len(blocks)
 	}
 	r.Part = int64(cpu() - began)
-	r.Allocs = float64(mallocs() - before)
+	r.Allocs, r.counted = float64(mallocs()-before), true
 	r.More = []figure{{"block", float64(size) / float64(r.Units), "bytes"}}
 	return r, nil
 }

@@ -185,7 +185,8 @@ func (g *group) printSide(name string, rs []result) {
 	for _, x := range rs {
 		most = max(most, x.Anon)
 	}
-	fmt.Printf("  %-34s %7d %ss  CPU %10.2f µs  wall %10.2f µs  allocs %10s  peak anon %4d MB  written %5d MB", name, r.Units, g.unit, r.per()/1000,
+	fmt.Printf("  %-34s %7d %ss  CPU %10.2f µs (%2.0f %% system)  wall %10.2f µs  allocs %10s  peak anon %4d MB  written %5d MB", name, r.Units, g.unit, r.per()/1000,
+		100*r.Sys.Seconds()/r.CPU.Seconds(),
 		float64(r.Wall.Nanoseconds())/float64(r.Units)/1000, allocs, most/1e6, r.Disk/1e6)
 	var more []string
 	for _, f := range r.More {

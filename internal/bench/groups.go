@@ -24,10 +24,10 @@ func (b *bench) groups() []*group {
 	return []*group{
 		b.chainGroup(&preview, 0, 0.35, 4),
 		b.chainGroup(&mainnetLike, 2000, 0.6, 8),
-		b.walkGroup("block walk, preview", &preview, 20_000),
+		b.walkGroup("block walk, preview", &preview, 0),
 		b.walkGroup("block walk, real blocks of all eras", nil, 0),
 		b.walkGroup("block walk, mainnet-like", &mainnetLike, 400),
-		b.commitGroup(&preview, 0),
+		b.commitGroup(&preview, 10_000),
 		b.commitGroup(&mainnetLike, 2000),
 		b.memoryGroup(&preview),
 		b.memoryGroup(&mainnetLike),
@@ -90,7 +90,7 @@ func build(ctx context.Context, dir, bin, pkg string) error {
 
 func (b *bench) walkGroup(name string, src *source, limit int) *group {
 	if b.quick {
-		limit = min(limit, 100)
+		limit = 100
 	}
 	const walk, gouro, lazy = "ledger.Block: Walk, Effects", "gouroboros NewBlockFromCbor", "fxamacker/cbor, RawMessage"
 	return &group{name: name, source: src, unit: "block",
@@ -168,7 +168,7 @@ func (b *bench) immutableGroup(src *source) *group {
 }
 
 func (b *bench) tipGroup() *group {
-	n := b.size(1000)
+	n := b.size(500)
 	return &group{name: "tip latency, mainnet-like, all indexes, synced", source: &mainnetLike, unit: "block", runs: 3,
 		sides: []side{{name: "tip", job: job{Mode: "tip", N: n}}},
 		rows: []pair{

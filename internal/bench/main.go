@@ -34,6 +34,7 @@ func main() {
 	growth := flag.String("growth", "", "measure growth instead, at so many `outputs`, such as 1000000,5000000,12000000")
 	plot := flag.String("plot", "", "draw plots of what is measured into this `folder`")
 	raw := flag.String("raw", "", "append every run to this `file`, one JSON object a line; plots are of all that it holds")
+	flag.BoolVar(&b.replay, "replay", false, "measure nothing: print the table of the runs in the file of -raw")
 	flag.Parse()
 	if b.quick {
 		b.runs, b.blocks = 1, min(b.blocks, 1200)
@@ -51,6 +52,7 @@ type bench struct {
 	runs, blocks int
 	only         string
 	quick, cold  bool
+	replay       bool
 
 	dir   string // for what is made and thrown away
 	cache string // for what is kept for later runs
@@ -76,6 +78,12 @@ func (b *bench) main(ctx context.Context, growth, raw, plot string) (err error) 
 	}
 	defer f.Close()
 	b.raw = f
+	kept := map[string]map[string][]result{}
+	if b.replay {
+		if kept, err = keptRuns(raw); err != nil {
+			return err
+		}
+	}
 	fmt.Printf("%s\n", machine())
 	groups := b.groups()
 	if growth != "" {
@@ -85,6 +93,13 @@ func (b *bench) main(ctx context.Context, growth, raw, plot string) (err error) 
 	}
 	for _, g := range groups {
 		if !strings.Contains(g.name, b.only) {
+			continue
+		}
+		if b.replay {
+			if runs := kept[g.name]; len(runs) > 0 {
+				fmt.Printf("\n%s\n", g.name)
+				g.print(runs)
+			}
 			continue
 		}
 		fmt.Printf("\n%s (load %s)\n", g.name, load())
@@ -101,17 +116,43 @@ func (b *bench) main(ctx context.Context, growth, raw, plot string) (err error) 
 	return draw(ctx, raw, plot)
 }
 
+// run is one line of the file of raw runs.
+type run struct {
+	Group string `json:"group"`
+	Side  string `json:"side"`
+	Load  string `json:"load"` // of the machine, when it ended
+	result
+}
+
 // note keeps one run.
 func (b *bench) note(group, side string, r result) {
-	line, err := json.Marshal(struct {
-		Group string `json:"group"`
-		Side  string `json:"side"`
-		result
-	}{group, side, r})
+	line, err := json.Marshal(run{group, side, load(), r})
 	if err == nil {
 		_, err = fmt.Fprintf(b.raw, "%s\n", line)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: a run was not kept:", err)
+	}
+}
+
+// keptRuns reads a file of raw runs, by group and side.
+func keptRuns(path string) (map[string]map[string][]result, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	kept := map[string]map[string][]result{}
+	for d := json.NewDecoder(f); ; {
+		var r run
+		if err := d.Decode(&r); err == io.EOF {
+			return kept, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if kept[r.Group] == nil {
+			kept[r.Group] = map[string][]result{}
+		}
+		kept[r.Group][r.Side] = append(kept[r.Group][r.Side], r.result)
 	}
 }

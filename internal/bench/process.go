@@ -23,7 +23,10 @@ type result struct {
 	Part   int64    `json:"part,omitempty"`    // CPU of what is measured, in ns, where that is not the whole process
 	More   []figure `json:"figures,omitempty"` // what else was measured
 
+	counted bool // the child has counted its allocations itself
+
 	CPU  time.Duration `json:"cpu"`  // user and system
+	Sys  time.Duration `json:"sys"`  // system alone
 	Wall time.Duration `json:"wall"` // from start to end
 	Anon int64         `json:"anon"` // peak of anonymous memory (RssAnon), in bytes
 	Disk int64         `json:"disk"` // written, in bytes
@@ -117,7 +120,8 @@ func observe(cmd *exec.Cmd) (r result, err error) {
 		}
 	}
 	r.Wall, r.Anon, r.Disk = wall, anon, disk
-	r.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	r.Sys = cmd.ProcessState.SystemTime()
+	r.CPU = cmd.ProcessState.UserTime() + r.Sys
 	return r, err
 }
 

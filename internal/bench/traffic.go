@@ -35,11 +35,18 @@ const recentBlocks = 10_000
 
 func newTraffic(total int) *traffic {
 	t := &traffic{rnd: rand.New(rand.NewPCG(1, 2)), total: total, step: max(1, uint64(total/3/seedSize)), head: chain.Link{Height: chain.OriginHeight}}
+	t.old = make([]coin, 0, total+total/8+200_000)
 	t.raw = make([]byte, 1<<20)
 	for i := range t.raw {
 		t.raw[i] = byte(t.rnd.Uint32())
 	}
 	return t
+}
+
+// memory is about what the generator takes, in bytes.
+func (t *traffic) memory() int64 {
+	const size = 16 // of a coin
+	return int64(size * (cap(t.old) + min(t.total, 300*recentBlocks)))
 }
 
 func newBlocks(n int) []*chain.Effects {
