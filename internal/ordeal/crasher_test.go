@@ -32,7 +32,6 @@ type crasher struct {
 	steps []string
 	total *tally
 
-	turn    int            // whose step it is
 	seen    map[string]int // how often a whole life took each step
 	longest time.Duration  // that a child is left alone
 
@@ -105,8 +104,8 @@ func (c *crasher) plan() plan {
 	}
 	switch x := c.r.IntN(10); {
 	case x < 5:
-		c.turn++
-		name := c.steps[c.turn%len(c.steps)]
+		name := c.steps[c.total.turn%len(c.steps)]
+		c.total.turn++
 		nth := 1
 		if n := c.seen[name]; n > 1 {
 			nth += c.r.IntN(n)
