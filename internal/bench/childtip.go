@@ -34,7 +34,7 @@ func tipLatency(j job) (r result, err error) {
 	live := j
 	live.Mode = "live"
 	live.Socket = filepath.Join(filepath.Dir(j.Socket), "live")
-	defer os.Remove(live.Socket)
+	defer func() { _ = os.Remove(live.Socket) }()
 	ask, answer, stop, err := liveServer(ctx, live)
 	if err != nil {
 		return r, err

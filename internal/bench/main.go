@@ -40,8 +40,9 @@ func main() {
 		b.runs, b.blocks = 1, min(b.blocks, 1200)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := b.main(ctx, *growth, *raw, *plot); err != nil {
+	err := b.main(ctx, *growth, *raw, *plot)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
