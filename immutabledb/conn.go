@@ -183,8 +183,7 @@ func (c *Conn) fill(s *slab) error {
 			h, err = c.f.check(x, i, b[begin:end])
 		}
 		if err != nil {
-			var own *Error
-			if !x.sealed && i == x.n-1 && errors.As(err, &own) && own.Kind == ErrDamaged {
+			if !x.sealed && i == x.n-1 && errors.Is(err, ErrDamaged) {
 				return c.torn()
 			}
 			return err
