@@ -44,7 +44,7 @@ balance of each address, "ADDRESS LOVELACE" a line, and exit with status 0. The
 balance is the sum of the address's unspent outputs. Balances of 0 may be printed
 or left out. The truth is the ledger of the node's generator.
 
-A line is {"event": apply | undo | seed, "point": {slot, hash}, "record": {...}}.
+A line is {"event": apply | undo | seed, "point": {slot, hash}, "height": N, "record": {...}}.
   seed   an output that existed before the first block
   apply  record.kind is created or spent; record.output is the output
   undo   discard everything above the point: outputs created there are gone,
