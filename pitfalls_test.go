@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -330,36 +332,42 @@ func TestEveryTroubleIsRetriedWithPatience(t *testing.T) {
 		chainsync.ErrWrongNetwork, chainsync.ErrNoCommonVersion, chainsync.ErrHandshake, chainsync.ErrDisconnected, chainsync.ErrProtocol, chainsync.ErrMalformed, chainsync.ErrTooLarge} {
 		t.Run(kind.Error(), func(t *testing.T) {
 			onStand(t, 10, 20, func(t *testing.T, s *stand) {
-				bad := false
-				var dials []time.Time
+				var bad atomic.Bool
+				var mu sync.Mutex
+				var dials []time.Time // guarded by mu
 				inner := s.hooks.Dial
 				s.close()
 				s.hooks.Dial = func(ctx context.Context) (follow.Conn, error) {
-					if !bad {
+					if !bad.Load() {
 						return inner(ctx)
 					}
+					mu.Lock()
+					defer mu.Unlock()
 					dials = append(dials, time.Now())
 					return nil, &chainsync.Error{Op: "connect", Path: "list", Kind: kind}
 				}
 				s.open()
 				s.run()
 				s.atTip()
-				bad = true
+				bad.Store(true)
 				s.list.HangUp()
 				s.replace(0, 5)
 				s.wait(10 * time.Minute)
-				if n := len(dials); n < 15 || n > 60 {
+				mu.Lock()
+				made := slices.Clone(dials)
+				mu.Unlock()
+				if n := len(made); n < 15 || n > 60 {
 					t.Errorf("%d dials in ten minutes", n)
 				}
-				for i := 1; i < len(dials); i++ {
-					if d := dials[i].Sub(dials[i-1]); d < 100*time.Millisecond || d < time.Second && !chainsync.Retryable(&chainsync.Error{Kind: kind}) {
+				for i := 1; i < len(made); i++ {
+					if d := made[i].Sub(made[i-1]); d < 100*time.Millisecond || d < time.Second && !chainsync.Retryable(&chainsync.Error{Kind: kind}) {
 						t.Errorf("dial %d came %v after the one before", i, d)
 					}
 				}
 				if h := s.Health(); h.Grade != ourotail.Unhealthy || !strings.Contains(h.LastError, kind.Error()) {
 					t.Errorf("health says %+v", h)
 				}
-				bad = false
+				bad.Store(false)
 				s.wait(2 * time.Minute)
 				s.atTip()
 				if h := s.Health(); h.LastError != "" || !h.Connected {
@@ -390,13 +398,13 @@ func TestOnlyAPersonCanMendItIsSaidAtOnce(t *testing.T) {
 // sends it whole.
 func TestUndecodableBlockTurnsHealthAndIsKept(t *testing.T) {
 	onStand(t, 10, 30, func(t *testing.T, s *stand) {
-		dials := 0
+		var dials atomic.Int32
 		inner := s.hooks.Dial
 		bad := s.list.Blocks()[25]
-		whole := false
+		var whole atomic.Bool
 		s.close()
 		s.hooks.Dial = func(ctx context.Context) (follow.Conn, error) {
-			dials++
+			dials.Add(1)
 			c, err := inner(ctx)
 			return &cutting{Conn: c, at: bad, whole: &whole}, err
 		}
@@ -412,10 +420,10 @@ func TestUndecodableBlockTurnsHealthAndIsKept(t *testing.T) {
 		if head := s.State().Head; head.At() != s.list.Blocks()[24].At() {
 			t.Errorf("the head is %v", head.At())
 		}
-		if dials > 40 {
-			t.Errorf("%d attempts in ten minutes", dials)
+		if n := dials.Load(); n > 40 {
+			t.Errorf("%d attempts in ten minutes", n)
 		}
-		whole = true
+		whole.Store(true)
 		s.wait(2 * time.Minute)
 		s.atTip()
 		if h := s.Health(); h.Undecodable != "" || h.LastError != "" {
@@ -428,13 +436,13 @@ func TestUndecodableBlockTurnsHealthAndIsKept(t *testing.T) {
 type cutting struct {
 	follow.Conn
 	at    forge.Block
-	whole *bool
+	whole *atomic.Bool
 }
 
 func (c *cutting) Next(ctx context.Context) (chain.Messages, error) {
 	m, err := c.Conn.Next(ctx)
 	for i := range m.List {
-		if raw := m.List[i].Raw; slices.Equal(raw, c.at.Raw) && !*c.whole {
+		if raw := m.List[i].Raw; slices.Equal(raw, c.at.Raw) && !c.whole.Load() {
 			m.List[i].Raw = raw[:len(raw)-1]
 		}
 	}
