@@ -21,8 +21,9 @@ import (
 // script makes the same operations from the same seed, so that a model can be
 // brought to any moment of what a killed process did.
 type script struct {
-	w   *world
-	rnd *rand.Rand
+	w      *world
+	rnd    *rand.Rand
+	spoilt map[uint64]bool // tables damaged by spoilTables
 }
 
 func newScript(seed uint64) *script {

@@ -34,10 +34,15 @@ func busy(t *testing.T) (*Store, *script, Options) {
 }
 
 // spoilTables flips a bit in a block of every table of an open store.
-func spoilTables(t *testing.T, s *Store) {
+func spoilTables(t *testing.T, s *Store, sc *script) {
 	t.Helper()
-	spoilt := 0
+	if sc.spoilt == nil {
+		sc.spoilt = map[uint64]bool{}
+	}
 	for _, info := range s.db.Tables() {
+		if sc.spoilt[info.ID] {
+			continue
+		}
 		f, err := os.OpenFile(table.NewFilename(info.ID, filepath.Join(s.opts.Dir, "db")), os.O_RDWR, 0)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // compacted away
@@ -49,7 +54,7 @@ func spoilTables(t *testing.T, s *Store) {
 		if _, err := f.ReadAt(b[:], 7); err == nil {
 			b[0] ^= 1
 			_, err = f.WriteAt(b[:], 7)
-			spoilt++
+			sc.spoilt[info.ID] = true
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +63,7 @@ func spoilTables(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	if spoilt == 0 {
+	if len(sc.spoilt) == 0 {
 		t.Fatal("there are no tables")
 	}
 }
@@ -66,7 +71,10 @@ func spoilTables(t *testing.T, s *Store) {
 // until runs the script until something fails.
 func until(t *testing.T, s *Store, sc *script) error {
 	t.Helper()
-	for range 3000 {
+	for i := range 3000 {
+		if i%50 == 49 && len(sc.spoilt) > 0 {
+			spoilTables(t, s, sc) // a compaction under way may have read the others before
+		}
 		op := sc.next()
 		if err := op.run(s, sc.w); err != nil {
 			return err
@@ -109,7 +117,7 @@ func TestDamageWhileOpenEndsWriting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, sc, opts := busy(t)
-			spoilTables(t, s)
+			spoilTables(t, s, sc)
 			err := meet(t, s, sc)
 			if !errors.Is(err, ErrDamaged) {
 				t.Errorf("%v, want %v", err, ErrDamaged)
