@@ -73,7 +73,7 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckReport, error) {
 	d := &DigestStatus{}
 	var lovelace uint64
 	c, err := store.Check(ctx, store.CheckOptions{
-		Dir: cfg.DataDir, Logger: cfg.Logger, Terms: terms, Progress: cfg.Progress,
+		Dir: cfg.DataDir, Logger: cfg.Logger, Terms: ledger.Terms, Progress: cfg.Progress,
 		Output: func(o *chain.Output, spent bool) error {
 			out, err := ledger.DecodeOutput(o.Era, o.Raw)
 			switch {

@@ -3,6 +3,7 @@ package ourotail
 import (
 	"log/slog"
 
+	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/store"
 )
 
@@ -16,7 +17,7 @@ type Dir struct {
 // nobody can follow into it meanwhile. An error wraps store.ErrNoStore if there
 // is none and is a *store.HeldError if another process holds it.
 func OpenDir(path string, logger *slog.Logger) (*Dir, error) {
-	st, err := store.Open(store.Options{Dir: path, Existing: true, Terms: terms, Logger: logger})
+	st, err := store.Open(store.Options{Dir: path, Existing: true, Terms: ledger.Terms, Logger: logger})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/internal/disk"
 )
 
 // Grade is how a follower is, in one word.
@@ -98,7 +99,7 @@ func (f *Follower) Health() Health {
 			worse(Unhealthy, "%v", bad)
 		}
 	}
-	if free, err := diskFree(f.path); err == nil {
+	if free, err := disk.Free(f.path); err == nil {
 		h.DiskFree = free
 		if free < diskLow {
 			worse(Unhealthy, "only %s free on the disk of %s", humanize.IBytes(free), f.path)

@@ -99,7 +99,7 @@ func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, er
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, err
 	}
-	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Resync: cfg.Resync, Terms: terms, Logger: cfg.Logger}
+	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Resync: cfg.Resync, Terms: ledger.Terms, Logger: cfg.Logger}
 	opts = opts.WithTrial(cfg.Trial)
 	room := newRoom(opts)
 	opts.Room = room.check

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/ourotail/ourotail/internal/disk"
 	"github.com/ourotail/ourotail/store"
 )
 
@@ -36,7 +37,7 @@ func newRoom(o store.Options) room { return room{o.Dir, uint64(o.Reserve() + bat
 // check refuses to write where the reserve is gone.
 func (r room) check() error {
 	// A file system that does not tell cannot be watched.
-	if free, err := diskFree(r.dir); err == nil && free < r.want {
+	if free, err := disk.Free(r.dir); err == nil && free < r.want {
 		return &DiskError{Dir: r.dir, Free: free, Want: r.want}
 	}
 	return nil

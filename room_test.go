@@ -31,7 +31,7 @@ func TestNoRoomOnTheDiskIsNoticedBeforeWriting(t *testing.T) {
 	}
 	enough, scarce := newRoom(store.Options{Dir: dir, Memory: 64 << 20}), newRoom(store.Options{Dir: dir, Memory: noRoom})
 	now := &enough
-	st, err := store.Open(store.Options{Dir: dir, Magic: g.Magic, K: chain.Height(g.K), Memory: 64 << 20, Terms: terms, Room: func() error { return now.check() }})
+	st, err := store.Open(store.Options{Dir: dir, Magic: g.Magic, K: chain.Height(g.K), Memory: 64 << 20, Terms: ledger.Terms, Room: func() error { return now.check() }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/ourotail/ourotail/internal/disk"
 )
 
 // scrubEvery is how often a follower reads all of its tables, whose blocks could
@@ -47,7 +49,7 @@ type DiskStatus struct {
 
 func (d *Dir) disk() *DiskStatus {
 	u := d.store.DiskUse()
-	free, err := diskFree(d.path)
+	free, err := disk.Free(d.path)
 	if err != nil {
 		free = 0 // a file system that does not tell
 	}

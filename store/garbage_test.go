@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/internal/disk"
 )
 
 // TestForthAndBackLeavesNoGarbage: a chain that forks over and over, at every
@@ -80,7 +81,7 @@ func forthAndBack(t *testing.T, rounds int, indexed bool) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	often := allocated(filepath.Join(opts.Dir, "db"))
+	often := disk.Allocated(filepath.Join(opts.Dir, "db"))
 
 	opts.Dir = filepath.Join(t.TempDir(), "once")
 	s = mustOpen(t, opts)
@@ -96,8 +97,8 @@ func forthAndBack(t *testing.T, rounds int, indexed bool) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	once := allocated(filepath.Join(opts.Dir, "db"))
-	fixed := once - allocated(filepath.Join(opts.Dir, "db"), ".sst")
+	once := disk.Allocated(filepath.Join(opts.Dir, "db"))
+	fixed := once - disk.Allocated(filepath.Join(opts.Dir, "db"), ".sst")
 	t.Logf("%d blocks undone: %d bytes, %d of a fresh sync, of which %d are Badger's fixed files; while open %+v", undone, often, once, fixed, before)
 	if fixed*10 > once {
 		t.Errorf("the fixed files are %d of %d bytes: the chain is too small to tell", fixed, once)

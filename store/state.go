@@ -154,3 +154,29 @@ func (h *head) indexInfo() Index {
 	}
 	return Index{}
 }
+
+// publish makes the head visible to State.
+func (s *Store) publish() {
+	old := s.state.Load()
+	h := &s.head
+	s.state.Store(&State{
+		Head: h.link, Highest: h.highest, Floor: s.floor().At(),
+		UTxOs: int64(h.utxos), Lovelace: h.lovelace, Marks: int64(h.marks), Seeded: h.seeded,
+		Magic: s.opts.Magic, K: s.opts.K, Archive: s.opts.Archive, Made: old.Made,
+		Index: h.indexInfo(),
+	})
+}
+
+// State returns what the store held after the last commit or rollback. It never
+// waits.
+func (s *Store) State() State { return *s.state.Load() }
+
+// Head returns the newest committed block; the zero link with OriginHeight if
+// there is none.
+func (s *Store) Head() chain.Link { return s.state.Load().Head }
+
+// Highest returns the greatest height ever committed.
+func (s *Store) Highest() chain.Height { return s.state.Load().Highest }
+
+// Floor returns the oldest point that Rollback accepts.
+func (s *Store) Floor() chain.At { return s.state.Load().Floor }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4/table"
+
+	"github.com/ourotail/ourotail/internal/disk"
 )
 
 // Verify reads every table and compares each block with its checksum, as opening
@@ -65,6 +67,6 @@ func (s *Store) DiskUse() (u DiskUse) {
 			u.UnmergedL0++
 		}
 	}
-	u.LogBytes = allocated(filepath.Join(s.opts.Dir, "db"), ".mem", ".vlog")
+	u.LogBytes = disk.Allocated(filepath.Join(s.opts.Dir, "db"), ".mem", ".vlog")
 	return u
 }

@@ -24,7 +24,7 @@ import (
 const seedSize = 1000
 
 func (j job) growOptions() store.Options {
-	return store.Options{Dir: j.Dir, Magic: 1, K: 2160, Memory: j.Memory, Terms: terms}
+	return store.Options{Dir: j.Dir, Magic: 1, K: 2160, Memory: j.Memory, Terms: ledger.Terms}
 }
 
 // grow fills a store with N unspent outputs and all indexes, and measures on the

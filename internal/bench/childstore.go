@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/ourotail/ourotail/address"
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode/immutable"
 	"github.com/ourotail/ourotail/follow"
@@ -25,22 +24,6 @@ type feeder struct {
 	bytes    int
 }
 
-// terms are what the store indexes an output under: what the library does.
-func terms(o *chain.Output, emit func(chain.Source)) error {
-	out, err := ledger.DecodeOutput(o.Era, o.Raw)
-	if err != nil {
-		return err
-	}
-	emit(chain.Source{Kind: chain.SourceAddress, Key: string(out.Address)})
-	if stake, ok := address.Stake(out.Address); ok {
-		emit(chain.Source{Kind: chain.SourceStake, Key: string(stake.Hash[:])})
-	}
-	for _, a := range out.Assets {
-		emit(chain.Source{Kind: chain.SourceAsset, Key: string(a.Policy[:]) + string(a.Name)})
-	}
-	return nil
-}
-
 func (j job) openStore() (*feeder, error) {
 	g, err := j.genesis()
 	if err != nil {
@@ -52,7 +35,7 @@ func (j job) openStore() (*feeder, error) {
 	if err := os.MkdirAll(j.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	st, err := store.Open(store.Options{Dir: j.Dir, Magic: g.Magic, K: chain.Height(g.K), Memory: j.Memory, Terms: terms})
+	st, err := store.Open(store.Options{Dir: j.Dir, Magic: g.Magic, K: chain.Height(g.K), Memory: j.Memory, Terms: ledger.Terms})
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,15 @@
-package ourotail
+package ledger
 
 import (
 	"github.com/ourotail/ourotail/address"
 	"github.com/ourotail/ourotail/chain"
-	"github.com/ourotail/ourotail/ledger"
 )
 
-// terms emits the sources under which the store indexes an output. The store
-// asks again when it removes entries: the answer never changes for an output.
-func terms(o *chain.Output, emit func(chain.Source)) error {
-	out, err := ledger.DecodeOutput(o.Era, o.Raw)
+// Terms emits the sources under which a store indexes an output: its address, stake
+// credential and assets. A store asks when the output comes and again when it goes,
+// so the answer never changes for an output.
+func Terms(o *chain.Output, emit func(chain.Source)) error {
+	out, err := DecodeOutput(o.Era, o.Raw)
 	if err != nil {
 		return err
 	}
