@@ -23,27 +23,11 @@ func TestGatherModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		// A flush in one transaction, or in many.
-		gatherModel(t, rapid.SampledFrom([]int64{1 << 20, 1 << 14}).Draw(t, "memtable"))
+		onModel(t, rapid.SampledFrom([]int64{1 << 20, 1 << 14}).Draw(t, "memtable"), gatherModel)
 	})
 }
 
-func gatherModel(t *rapid.T, mem int64) {
-	dir, err := os.MkdirTemp("", "store")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	archive := rapid.Bool().Draw(t, "archive")
-	k := chain.Height(rapid.IntRange(1, 8).Draw(t, "k"))
-	m := &machine{
-		t: t, w: newWorld(k, archive, rapid.IntRange(0, 5).Draw(t, "genesis")),
-		opts: Options{Dir: dir, Magic: 42, K: k, Archive: archive, Terms: testTerms, memTable: mem, noSync: true},
-	}
-	m.open()
-	defer func() { m.close() }()
-	if err := m.s.Genesis(m.w.genesis); err != nil {
-		t.Fatal(err)
-	}
+func gatherModel(m *machine) {
 	var seen State
 	settled := true
 	gather := func(t *rapid.T) {
@@ -53,30 +37,31 @@ func gatherModel(t *rapid.T, mem int64) {
 			t.Fatal(err)
 		}
 		m.w.commit(blocks)
-		if settled = m.s.Head() == m.w.head(); !settled {
-			if settled = false; before.Head != m.s.Head() {
-				t.Fatalf("head %v is neither the old nor the new one", m.s.Head())
-			}
-			seen = before
+		if settled = m.s.Head() == m.w.head(); settled {
+			return
 		}
+		if before.Head != m.s.Head() {
+			t.Fatalf("head %v is neither the old nor the new one", m.s.Head())
+		}
+		seen = before
 	}
 	writes := func(f func(*rapid.T)) func(*rapid.T) {
 		return func(t *rapid.T) { f(t); settled = true }
 	}
-	t.Repeat(map[string]func(*rapid.T){
+	m.t.Repeat(map[string]func(*rapid.T){
 		"": func(*rapid.T) {
 			if n := m.s.Newest(); n != m.w.head() {
-				t.Fatalf("newest %v, want %v", n, m.w.head())
+				m.t.Fatalf("newest %v, want %v", n, m.w.head())
 			}
 			if settled {
 				m.check()
 				return
 			}
 			if st := m.s.State(); st != seen {
-				t.Fatalf("what is gathered shows: %+v, was %+v", st, seen)
+				m.t.Fatalf("what is gathered shows: %+v, was %+v", st, seen)
 			}
 			if err := m.w.verifyLookups(m.s); err != nil {
-				t.Fatal(err)
+				m.t.Fatal(err)
 			}
 		},
 		"gather":       gather,

@@ -20,7 +20,7 @@ func TestModel(t *testing.T) {
 	for name, mem := range map[string]int64{"one transaction": 1 << 20, "tiny transactions": 1 << 15} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) { runModel(t, mem) })
+			rapid.Check(t, func(t *rapid.T) { onModel(t, mem, (*machine).run) })
 		})
 	}
 }
@@ -33,7 +33,8 @@ type machine struct {
 	views []view
 }
 
-func runModel(t *rapid.T, mem int64) {
+// onModel runs a test on a machine with a store that holds the genesis outputs.
+func onModel(t *rapid.T, mem int64, test func(m *machine)) {
 	dir, err := os.MkdirTemp("", "store")
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,11 @@ func runModel(t *rapid.T, mem int64) {
 	if err := m.s.Genesis(m.w.genesis); err != nil {
 		t.Fatal(err)
 	}
-	t.Repeat(map[string]func(*rapid.T){
+	test(m)
+}
+
+func (m *machine) run() {
+	m.t.Repeat(map[string]func(*rapid.T){
 		"":         func(*rapid.T) { m.check() },
 		"commit":   m.commit,
 		"catch up": m.catchUp,

@@ -79,6 +79,26 @@ func linesOf(t *testing.T, v *ourotail.View, q query.UTxO) (out []string) {
 	return out
 }
 
+// digests are the SHA-256 of the set's lines, and what a scan of it comes to.
+func digests(t *testing.T, f *ourotail.Follower) (lines string, d ourotail.Digest) {
+	t.Helper()
+	v := f.View()
+	defer v.Close()
+	sum := sha256.New()
+	if err := v.Lines(t.Context(), query.Everything(), func(l []byte) error {
+		sum.Write(l)
+		sum.Write([]byte{'\n'})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := v.Digest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), d
+}
+
 func sameLines(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	if slices.Equal(got, want) {
@@ -307,27 +327,14 @@ func TestPreviewDigests(t *testing.T) {
 	if err := f.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	utxos := sha256.New()
-	v := f.View()
-	if err := v.Lines(t.Context(), query.Everything(), func(l []byte) error {
-		utxos.Write(l)
-		utxos.Write([]byte{'\n'})
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	digest, err := v.Digest(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.Close()
+	utxos, digest := digests(t, f)
 	f.CloseSubscriptions()
 	if err := <-read; err != nil {
 		t.Fatal(err)
 	}
 	for what, c := range map[string][2]string{
 		"effects":     {hex.EncodeToString(effects.Sum(nil)), "2a7fca07983039c6e1988994955692c4a1ae2165121993bb4148bc4f9c0f9842"},
-		"outputs":     {hex.EncodeToString(utxos.Sum(nil)), "c9a91846761e32b385b1efab5082882d14fed5669dff9ab4313738f0b61ee9cd"},
+		"outputs":     {utxos, "c9a91846761e32b385b1efab5082882d14fed5669dff9ab4313738f0b61ee9cd"},
 		"accumulator": {digest.Accumulator, "f6ac324b4d0e5c4a8f839072bba0865c"},
 	} {
 		if c[0] != c[1] {
