@@ -362,7 +362,7 @@ func TestFilesPreviewDigests(t *testing.T) {
 	utxos, digest := digests(t, f)
 	if got := utxos; got != "c9a91846761e32b385b1efab5082882d14fed5669dff9ab4313738f0b61ee9cd" ||
 		digest.Accumulator != "f6ac324b4d0e5c4a8f839072bba0865c" || f.State().Head.Height != 40356 {
-		t.Errorf("outputs %s, digest.Accumulator %s, head %v", got, digest.Accumulator, f.State().Head.At())
+		t.Errorf("outputs %s, accumulator %s, head %v", got, digest.Accumulator, f.State().Head.At())
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
