@@ -193,8 +193,9 @@ func (f *Follower) SubscribeParams() (hub.Subscription[hub.ProtocolParams], erro
 
 // SubscribeStatus subscribes to what becomes of a transaction, where Capabilities
 // say so.
-func (f *Follower) SubscribeStatus(id chain.TxID) (hub.Subscription[hub.TxStatus], error) {
-	return f.hub.SubscribeStatus(id)
+func (f *Follower) SubscribeStatus(id chain.TxID) (sub hub.Subscription[hub.TxStatus], err error) {
+	f.follow.Locked(func() { sub, err = f.hub.SubscribeStatus(id) })
+	return sub, err
 }
 
 // SubscribeTips subscribes to the newest committed block.

@@ -65,7 +65,7 @@ func newConn(sock net.Conn, cfg Config) *Conn {
 		sock:    sock,
 		pool:    &slabPool{max: 2 * (cfg.QueueBytes/slabSize + 4)},
 		began:   time.Now(),
-		op:      "handshake",
+		op:      opHandshake,
 		wake:    make(chan struct{}, 1),
 		replied: make(chan answer, 1),
 		down:    make(chan struct{}),

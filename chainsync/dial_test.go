@@ -312,6 +312,9 @@ func TestHandshakeEnds(t *testing.T) {
 			if d := time.Since(start); d > 4*time.Second {
 				t.Errorf("took %v", d)
 			}
+			if errors.Is(v.kind, ErrProtocol) && !strings.Contains(err.Error(), "is this really a node's socket?") {
+				t.Errorf("it may be no node at all, but: %v", err)
+			}
 		})
 	}
 }

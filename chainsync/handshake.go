@@ -63,7 +63,7 @@ func handshake(limited, ctx context.Context, sock net.Conn, cfg Config) (*Conn, 
 		if ctx.Err() != nil {
 			c.fail(ctx.Err())
 		} else {
-			c.fail(c.problem("handshake", ErrSilent, fmt.Errorf("no answer within %s", cfg.HandshakeTimeout),
+			c.fail(c.problem(opHandshake, ErrSilent, fmt.Errorf("no answer within %s", cfg.HandshakeTimeout),
 				"the node is starting or overloaded, or this is another program's socket"))
 		}
 		err = <-ready
@@ -74,7 +74,7 @@ func handshake(limited, ctx context.Context, sock net.Conn, cfg Config) (*Conn, 
 		}
 	}
 	if err != nil {
-		c.fail(c.problem("handshake", ErrHandshake, err, ""))
+		c.fail(c.problem(opHandshake, ErrHandshake, err, ""))
 	}
 	if c.cause() != nil {
 		c.wait.Wait()

@@ -15,13 +15,23 @@ func (c *Conn) peerProblem(err error) *Error {
 	c.mu.Unlock()
 	for _, k := range kinds {
 		if errors.Is(err, k.kind) {
-			return &Error{Op: op, Path: c.cfg.SocketPath, Kind: k.kind, Cause: strip(err, k.kind), Hint: k.hint}
+			hint := k.hint
+			if hint == disagree && op == opHandshake {
+				hint = stranger
+			}
+			return &Error{Op: op, Path: c.cfg.SocketPath, Kind: k.kind, Cause: strip(err, k.kind), Hint: hint}
 		}
 	}
 	return &Error{Op: op, Path: c.cfg.SocketPath, Kind: ErrProtocol, Cause: err}
 }
 
+// opHandshake is Error.Op until the handshake is over.
+const opHandshake = "handshake"
+
 const disagree = "the node's software and ourotail disagree on the protocol: please report this with both versions"
+
+// stranger is the hint while it has not yet shown that it is a node at all.
+const stranger = "is this really a node's socket? If it is, its software and ourotail disagree on the protocol: please report this with both versions"
 
 // kinds in the order in which they are looked for, with what a person can do.
 var kinds = []struct {
