@@ -24,11 +24,10 @@ func (f *Follower) commitOrGather() error {
 	if f.open.journal || len(f.open.blocks) == 0 {
 		return f.commit()
 	}
-	done, err := f.gather()
-	if err != nil || !done {
-		if err != nil {
-			return err
-		}
+	switch done, err := f.gather(); {
+	case err != nil:
+		return err
+	case !done:
 		return f.commit()
 	}
 	f.account()
