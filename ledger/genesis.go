@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/crypto/blake2b"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/ledger/eras"
 )
 
 // Errors about a network's genesis.
@@ -62,20 +64,35 @@ func (g *Genesis) Complete() error {
 	return nil
 }
 
-// Time returns when a slot begins; false if the end of Byron is not known and
-// the slot is not certain to lie in it.
+// Eras returns the calendar that the genesis files give: Byron, then the lengths
+// of Shelley for ever. False if the end of Byron is not known, or out of reason.
+func (g *Genesis) Eras() (eras.Summaries, bool) {
+	const most = 1 << 24 // epochs; k is at most 1<<24 too, so that nothing overflows
+	if g.ShelleyEpoch < 0 || g.ShelleyEpoch > most {
+		return eras.Summaries{}, false
+	}
+	fork := eras.Bound{Slot: chain.Slot(uint64(g.ShelleyEpoch) * g.ByronEpochSlots), Epoch: uint64(g.ShelleyEpoch)}
+	if g.ByronSlot > 0 && uint64(fork.Slot) > uint64(math.MaxInt64/g.ByronSlot) {
+		return eras.Summaries{}, false
+	}
+	fork.Time = time.Duration(fork.Slot) * g.ByronSlot
+	s := eras.Summaries{SystemStart: g.SystemStart}
+	if fork.Epoch > 0 {
+		s.List = append(s.List, eras.Summary{End: &fork, EpochSlots: g.ByronEpochSlots, SlotLength: g.ByronSlot})
+	}
+	s.List = append(s.List, eras.Summary{Start: fork, EpochSlots: g.ShelleyEpochSlots, SlotLength: g.ShelleySlot})
+	return s, s.Check() == nil
+}
+
+// Time returns when a slot begins; false if the end of Byron is not known or no
+// calendar reaches that far.
 func (g *Genesis) Time(slot chain.Slot) (time.Time, bool) {
-	if g.ShelleyEpoch < 0 {
+	s, ok := g.Eras()
+	if !ok {
 		return time.Time{}, false
 	}
-	fork := uint64(g.ShelleyEpoch) * g.ByronEpochSlots
-	byron := min(uint64(slot), fork)
-	const most = 1 << 33 // slots; some 270 years of them fit a Duration
-	if uint64(slot)-byron > most || byron > most/20 {
-		return time.Time{}, false
-	}
-	d := time.Duration(byron)*g.ByronSlot + time.Duration(uint64(slot)-byron)*g.ShelleySlot
-	return g.SystemStart.Add(d), true
+	t, err := s.Time(slot)
+	return t, err == nil
 }
 
 // Known magics of public networks.
