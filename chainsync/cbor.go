@@ -3,17 +3,19 @@ package chainsync
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // CBOR major types (RFC 8949 section 3.1).
 const (
-	majorUint  = 0
-	majorBytes = 2
-	majorText  = 3
-	majorArray = 4
-	majorMap   = 5
-	majorTag   = 6
-	majorOther = 7
+	majorUint   = 0
+	majorNegInt = 1
+	majorBytes  = 2
+	majorText   = 3
+	majorArray  = 4
+	majorMap    = 5
+	majorTag    = 6
+	majorOther  = 7
 )
 
 // tagEncodedCBOR marks a byte string that holds one CBOR item (RFC 8949
@@ -96,6 +98,42 @@ func (d *decoder) uint(what string) uint64 { return d.expect(majorUint, what) }
 
 // array reads the head of an array and returns the number of its items.
 func (d *decoder) array(what string) uint64 { return d.expect(majorArray, what) }
+
+// integer reads an integer of either sign that 63 bits hold.
+func (d *decoder) integer(what string) int64 {
+	at := d.off
+	major, arg := d.head()
+	switch {
+	case d.err != nil:
+	case major != majorUint && major != majorNegInt || arg > math.MaxInt64:
+		d.off = at
+		d.fail("%s: no integer of 63 bits", what)
+	case major == majorNegInt:
+		return -1 - int64(arg)
+	default:
+		return int64(arg)
+	}
+	return 0
+}
+
+// each reads a list or a map of either kind and calls item for each of its items
+// or pairs, until one fails.
+func (d *decoder) each(major byte, what string, item func()) {
+	indefinite := d.err == nil && d.off < len(d.b) && d.b[d.off] == major<<5|31
+	n := uint64(0)
+	if indefinite {
+		d.off++
+	} else {
+		n = d.expect(major, what)
+	}
+	for i := uint64(0); d.err == nil && (indefinite || i < n); i++ {
+		if indefinite && d.off < len(d.b) && d.b[d.off] == breakByte {
+			d.off++
+			return
+		}
+		item()
+	}
+}
 
 // string reads a byte or text string of at most limit bytes. A longer one is
 // refused by its head, before its bytes have come.

@@ -16,8 +16,8 @@ import (
 )
 
 // Conn is a connection to a node on which a version has been agreed. Intersect
-// and Next are called by one goroutine at a time; Acquire and Close by any, at
-// any time.
+// and Next are called by one goroutine at a time; Acquire, Mempool, Submit and
+// Close by any, at any time.
 type Conn struct {
 	cfg   Config
 	sock  net.Conn
@@ -36,17 +36,17 @@ type Conn struct {
 	wbuf []byte     // guarded by wmu
 
 	mu       sync.Mutex
-	err      error             // why the connection is over; guarded by mu
-	op       string            // what is being done, for errors; guarded by mu
-	state    state             // guarded by mu
-	offered  []chain.Point     // to the intersection under way; guarded by mu
-	window   window            // guarded by mu
-	deadline time.Time         // of the socket's reads, zero if none; guarded by mu
-	queue    []chain.Message   // for Next; guarded by mu
-	queued   int               // bytes in queue; guarded by mu
-	slabs    []*slab           // that queue aliases, each held once; guarded by mu
-	spare    [][]chain.Message // empty queues to use again; guarded by mu
-	query    *stateQuery       // nil before the first; guarded by mu
+	err      error                // why the connection is over; guarded by mu
+	op       string               // what is being done, for errors; guarded by mu
+	state    state                // guarded by mu
+	offered  []chain.Point        // to the intersection under way; guarded by mu
+	window   window               // guarded by mu
+	deadline time.Time            // of the socket's reads, zero if none; guarded by mu
+	queue    []chain.Message      // for Next; guarded by mu
+	queued   int                  // bytes in queue; guarded by mu
+	slabs    []*slab              // that queue aliases, each held once; guarded by mu
+	spare    [][]chain.Message    // empty queues to use again; guarded by mu
+	talks    map[uint16]*dialogue // by protocol, those that have begun; guarded by mu
 }
 
 // state is where the chain-sync protocol stands.
@@ -176,9 +176,11 @@ func (c *Conn) Close() error {
 	c.fail(c.problem("close", ErrClosed, nil, ""))
 	c.wait.Wait()
 	c.mu.Lock()
-	q := c.query // there will be no other: the connection is over
+	talks := c.talks // there will be no others: the connection is over
 	c.mu.Unlock()
-	q.stop()
+	for _, q := range talks {
+		q.stop()
+	}
 	return closeNode(c.node)
 }
 

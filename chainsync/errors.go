@@ -30,7 +30,7 @@ var (
 // Error is what went wrong with a connection: what was attempted, on which
 // socket, why, and what a person can do about it.
 type Error struct {
-	Op    string // "connect", "handshake", "intersect", "follow", "query"
+	Op    string // "connect", "handshake", "intersect", "follow", "query", "mempool", "submit"
 	Path  string // of the socket
 	Kind  error  // one of the Err values of this package
 	Cause error  // or nil
@@ -113,7 +113,7 @@ func versionList(versions []int) string {
 // and say what it waits for.
 func Retryable(err error) bool {
 	for _, kind := range []error{ErrPermission, ErrNotSocket, ErrWrongNetwork, ErrNoCommonVersion,
-		ErrHandshake, ErrProtocol, ErrMalformed, ErrTooLarge, ErrUsage, ErrClosed} {
+		ErrHandshake, ErrProtocol, ErrMalformed, ErrTooLarge, ErrUsage, ErrClosed, ErrRejected} {
 		if errors.Is(err, kind) {
 			return false
 		}

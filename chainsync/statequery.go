@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"time"
 
 	"github.com/blinklabs-io/gouroboros/protocol"
 	pcommon "github.com/blinklabs-io/gouroboros/protocol/common"
@@ -28,20 +26,11 @@ var (
 // far below what a message may hold.
 const MaxRefs = 200
 
-// stateQuery is the client's side of local-state-query: gouroboros' messages,
-// state machine and multiplexing. Its own client is not used because it decodes
-// outputs, after the rules of one era, and keeps no bytes.
-type stateQuery struct {
-	proto   *protocol.Protocol
-	answers chan protocol.Message // holds one: there is one question at a time
-	busy    chan struct{}         // holds a token while something is acquired
-}
-
 // LedgerState is the node's ledger at a point, whatever becomes of the chain,
 // until it is released. It is used by one goroutine at a time.
 type LedgerState struct {
 	c   *Conn
-	q   *stateQuery
+	q   *dialogue
 	at  chain.Point
 	era chain.Era
 }
@@ -53,16 +42,31 @@ type LedgerState struct {
 // is an ErrUsage. Next may go on meanwhile. Once a ctx has ended while the node
 // owed an answer, the connection is over.
 func (c *Conn) Acquire(ctx context.Context, at chain.Point) (*LedgerState, error) {
-	q, err := c.stateQuery()
+	p := pcommon.NewPointOrigin()
+	if !at.IsOrigin() {
+		p = pcommon.NewPoint(uint64(at.Slot), at.Hash[:])
+	}
+	return c.acquire(ctx, localstatequery.NewMsgAcquire(p), &at)
+}
+
+// AcquireTip is Acquire for the node's newest block, whatever it is.
+func (c *Conn) AcquireTip(ctx context.Context) (*LedgerState, error) {
+	return c.acquire(ctx, localstatequery.NewMsgAcquireVolatileTip(), nil)
+}
+
+// acquire takes the connection's state for itself and keeps it if all goes well.
+// With no point the node is asked for it.
+func (c *Conn) acquire(ctx context.Context, target protocol.Message, at *chain.Point) (*LedgerState, error) {
+	q, err := c.dialogue(talkQuery)
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case q.busy <- struct{}{}:
 	default:
-		return nil, c.problem("query", ErrUsage, errors.New("another ledger state is held on this connection"), "")
+		return nil, c.problem(q.op, ErrUsage, errors.New("another ledger state is held on this connection"), "")
 	}
-	s, err := c.acquire(ctx, q, at)
+	s, err := c.acquired(ctx, q, target, at)
 	if err != nil {
 		<-q.busy
 		return nil, err
@@ -70,26 +74,30 @@ func (c *Conn) Acquire(ctx context.Context, at chain.Point) (*LedgerState, error
 	return s, nil
 }
 
-func (c *Conn) acquire(ctx context.Context, q *stateQuery, at chain.Point) (*LedgerState, error) {
-	p := pcommon.NewPointOrigin()
-	if !at.IsOrigin() {
-		p = pcommon.NewPoint(uint64(at.Slot), at.Hash[:])
-	}
-	msg, err := c.ask(ctx, q, localstatequery.NewMsgAcquire(p))
+func (c *Conn) acquired(ctx context.Context, q *dialogue, target protocol.Message, at *chain.Point) (*LedgerState, error) {
+	msg, err := c.ask(ctx, q, target)
 	if err != nil {
 		return nil, err
 	}
 	if f, ok := msg.(*localstatequery.MsgFailure); ok {
-		cause := errors.New(at.String())
+		cause := errors.New("the tip")
+		if at != nil {
+			cause = errors.New(at.String())
+		}
 		switch f.Failure {
 		case localstatequery.AcquireFailurePointTooOld:
-			return nil, c.problem("query", ErrPointTooOld, cause, "")
+			return nil, c.problem(q.op, ErrPointTooOld, cause, "")
 		case localstatequery.AcquireFailurePointNotOnChain:
-			return nil, c.problem("query", ErrPointNotOnChain, cause, "")
+			return nil, c.problem(q.op, ErrPointNotOnChain, cause, "")
 		}
 		return nil, c.broken(fmt.Errorf("%w: refusal %d of a point", ErrMalformed, f.Failure))
 	}
-	s := &LedgerState{c: c, q: q, at: at}
+	s := &LedgerState{c: c, q: q}
+	if at != nil {
+		s.at = *at
+	} else if s.at, err = s.point(ctx); err != nil {
+		return nil, err
+	}
 	// [0, [2, [1]]]: a query about the block's ledger, about eras, the present
 	// one (consensus: HardFork, SerialiseNodeToClient).
 	answer, err := s.query(ctx, []any{0, []any{2, []any{1}}})
@@ -126,7 +134,7 @@ func (s *LedgerState) Release() {
 // MaxRefs references, and as often as there are such.
 func (s *LedgerState) UTxOByTxIn(ctx context.Context, refs []chain.TxIn) (map[chain.TxIn][]byte, error) {
 	if s.era == chain.Byron {
-		return nil, s.c.problem("query", ErrNoQuery, errors.New("outputs by reference, in byron"), "")
+		return nil, s.c.problem(s.q.op, ErrNoQuery, errors.New("outputs by reference, in byron"), "")
 	}
 	out := make(map[chain.TxIn][]byte, len(refs))
 	for len(refs) > 0 {
@@ -147,7 +155,7 @@ func (s *LedgerState) UTxOByTxIn(ctx context.Context, refs []chain.TxIn) (map[ch
 		err = parseUTxO(answer, asked, out)
 		switch {
 		case errors.Is(err, ErrEra):
-			return nil, s.c.problem("query", ErrEra, strip(err, ErrEra), "")
+			return nil, s.c.problem(s.q.op, ErrEra, strip(err, ErrEra), "")
 		case err != nil:
 			return nil, s.c.broken(err)
 		}
@@ -167,97 +175,4 @@ func (s *LedgerState) query(ctx context.Context, q any) ([]byte, error) {
 		return nil, err
 	}
 	return msg.(*localstatequery.MsgResult).Result, nil // the state machine lets nothing else through
-}
-
-// stateQuery starts the protocol once per connection.
-func (c *Conn) stateQuery() (*stateQuery, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return nil, c.err
-	}
-	if c.state != stateFollowing {
-		c.op = "query"
-	}
-	if c.query != nil {
-		return c.query, nil
-	}
-	states := localstatequery.StateMap.Copy()
-	q := &stateQuery{answers: make(chan protocol.Message, 1), busy: make(chan struct{}, 1)}
-	var idle protocol.State
-	for s := range states {
-		if s.Name == "Idle" {
-			idle = s
-		}
-	}
-	errs := make(chan error, 1)
-	q.proto = protocol.New(protocol.ProtocolConfig{
-		Name:       localstatequery.ProtocolName,
-		ProtocolId: localstatequery.ProtocolId,
-		Muxer:      c.node.Muxer(),
-		Logger:     slog.New(slog.DiscardHandler),
-		ErrorChan:  errs,
-		Mode:       protocol.ProtocolModeNodeToClient,
-		Role:       protocol.ProtocolRoleClient,
-		MessageHandlerFunc: func(m protocol.Message) error {
-			q.answers <- m // never full: every question takes its answer, or ends the connection
-			return nil
-		},
-		MessageFromCborFunc: localstatequery.NewMsgFromCbor,
-		StateMap:            states,
-		InitialState:        idle,
-		MaxReadBufferSize:   c.cfg.MaxMessage,
-	})
-	q.proto.Start()
-	c.query = q
-	// The reader runs while c.err is nil, so that nobody has waited in vain yet.
-	c.wait.Go(func() {
-		select {
-		case err := <-errs:
-			c.fail(c.peerProblem(fmt.Errorf("%w: %w", ErrProtocol, err)))
-		case <-c.down:
-		}
-	})
-	return q, nil
-}
-
-// ask sends a question and waits for its answer.
-func (c *Conn) ask(ctx context.Context, q *stateQuery, m protocol.Message) (protocol.Message, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	late := time.NewTimer(c.cfg.AnswerTimeout)
-	defer late.Stop()
-	// It fails when the connection ends, whose cause is told below.
-	_ = q.proto.SendMessage(m)
-	select {
-	case a := <-q.answers:
-		return a, nil
-	case <-c.down:
-		select {
-		case a := <-q.answers: // it answered before it went
-			return a, nil
-		default:
-		}
-	case <-ctx.Done():
-		c.fail(c.problem("query", ErrClosed, ctx.Err(), ""))
-		return nil, ctx.Err()
-	case <-late.C:
-		c.fail(c.peerProblem(fmt.Errorf("%w: no answer to a state query within %s", ErrSilent, c.cfg.AnswerTimeout)))
-	}
-	return nil, c.cause()
-}
-
-// broken ends the connection because of what the node said.
-func (c *Conn) broken(err error) error {
-	c.fail(c.peerProblem(err))
-	return c.cause()
-}
-
-// stop ends the protocol and waits for its goroutines.
-func (q *stateQuery) stop() {
-	if q != nil {
-		q.proto.Stop()
-		<-q.proto.DoneChan()
-	}
 }

@@ -9,12 +9,9 @@ import (
 	"github.com/ourotail/ourotail/ledger"
 )
 
-// Indefinite maps and their end (RFC 8949 section 3.2). The ledger writes maps of
-// more than 23 pairs so.
-const (
-	indefiniteMap = 0xbf
-	breakByte     = 0xff
-)
+// breakByte ends an item of indefinite length (RFC 8949 section 3.2). The ledger
+// writes maps of more than 23 pairs so.
+const breakByte = 0xff
 
 // parseUTxO reads the answer to a query for outputs into out. It is a list of
 // one, a map from [transaction id, index] to an output; or of two, which says
@@ -22,20 +19,31 @@ const (
 // ErrEra. Nothing may come that was not asked for, or twice.
 func parseUTxO(b []byte, asked map[chain.TxIn]struct{}, out map[chain.TxIn][]byte) error {
 	d := decoder{b: b}
+	if err := d.ifCurrent(); err != nil {
+		return err
+	}
+	d.utxo(asked, out)
+	if d.err == nil && d.off != len(b) {
+		d.fail("%d bytes after the answer", len(b)-d.off)
+	}
+	return whole(d.err)
+}
+
+// ifCurrent reads the head of an answer to a query for an era, behind which the
+// answer itself comes.
+func (d *decoder) ifCurrent() error {
 	switch n := d.array("answer"); {
-	case d.err != nil:
-	case n == 1:
-		d.utxo(asked, out)
+	case d.err != nil, n == 1:
 	case n == 2:
 		ours, theirs := d.eraName(), d.eraName()
-		if d.err == nil && d.off == len(b) {
+		if d.err == nil && d.off == len(d.b) {
 			return fmt.Errorf("%w: it is in %s, the query was for %s", ErrEra, theirs, ours)
+		}
+		if d.err == nil {
+			d.fail("%d bytes after the answer", len(d.b)-d.off)
 		}
 	default:
 		d.fail("an answer of %d items", n)
-	}
-	if d.err == nil && d.off != len(b) {
-		d.fail("%d bytes after the answer", len(b)-d.off)
 	}
 	return whole(d.err)
 }
@@ -50,18 +58,7 @@ func (d *decoder) eraName() string {
 }
 
 func (d *decoder) utxo(asked map[chain.TxIn]struct{}, out map[chain.TxIn][]byte) {
-	indefinite := d.off < len(d.b) && d.b[d.off] == indefiniteMap
-	n := uint64(0)
-	if indefinite {
-		d.off++
-	} else {
-		n = d.expect(majorMap, "outputs")
-	}
-	for i := uint64(0); d.err == nil && (indefinite || i < n); i++ {
-		if indefinite && d.off < len(d.b) && d.b[d.off] == breakByte {
-			d.off++
-			return
-		}
+	d.each(majorMap, "outputs", func() {
 		ref := d.txIn()
 		size := 0
 		if d.err == nil {
@@ -83,7 +80,7 @@ func (d *decoder) utxo(asked map[chain.TxIn]struct{}, out map[chain.TxIn][]byte)
 		}
 		out[ref] = bytes.Clone(d.b[d.off : d.off+size])
 		d.off += size
-	}
+	})
 }
 
 // txIn reads [transaction id, index].
