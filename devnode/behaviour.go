@@ -22,6 +22,9 @@ type Behaviour struct {
 	// answered, nil if it is not unspent, and returns what is answered instead.
 	// The same rules hold as for OnReply.
 	OnUTxO func(at chain.At, ref chain.TxIn, out []byte) []byte
+	// OnSubmit sees each submitted transaction and may return the reason of a
+	// rejection, as CBOR; nil leaves it to the chain. The same rules hold.
+	OnSubmit func(era chain.Era, tx []byte) []byte
 }
 
 // Behave replaces the behaviour, for open connections too.

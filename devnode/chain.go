@@ -44,11 +44,12 @@ type Chain struct {
 	gen       *generator        // nil unless generated
 	settled   *immutable.Writer // of base, if blocks move there
 	keep      int               // how many newest blocks do not
+	pool      mempool
 }
 
 // NewChain returns an empty chain that holds only what is put into it.
 func NewChain() *Chain {
-	return &Chain{visible: -1, followers: map[*follower]struct{}{}, changed: make(chan struct{})}
+	return &Chain{visible: -1, followers: map[*follower]struct{}{}, changed: make(chan struct{}), pool: mempool{changed: make(chan struct{})}}
 }
 
 // OpenImmutable returns a chain that starts with the blocks of an ImmutableDB

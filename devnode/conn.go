@@ -50,16 +50,17 @@ var errClosed = errors.New("connection closed")
 
 // conn is one client's connection: segments in, segments out.
 type conn struct {
-	id     int
-	net    net.Conn
-	srv    *Server
-	start  time.Time
-	done   chan struct{} // closed when the connection ends
-	once   sync.Once
-	cause  error // why it ended; set before done is closed
-	gone   chan struct{}
-	writes sync.Mutex
-	out    []byte // under writes
+	id      int
+	net     net.Conn
+	version uint16 // agreed on; set before a protocol but the handshake runs
+	srv     *Server
+	start   time.Time
+	done    chan struct{} // closed when the connection ends
+	once    sync.Once
+	cause   error // why it ended; set before done is closed
+	gone    chan struct{}
+	writes  sync.Mutex
+	out     []byte // under writes
 }
 
 func (c *conn) close(cause error) {

@@ -78,15 +78,25 @@ func (c *Chain) Extend(n int) error {
 	}
 	defer gen.mu.Unlock()
 	for range n {
-		b, err := gen.forge.Next()
-		if err != nil {
-			return fmt.Errorf("extend %v: %w", c.Tip(), err)
-		}
-		if err := c.Append(Block(b)); err != nil {
+		if _, err := c.growLocked(gen, 0); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// growLocked makes one block of what is in the mempool and what is ordered, and
+// shows it. The generator is locked.
+func (c *Chain) growLocked(gen *generator, slot chain.Slot, orders ...forge.Order) ([]chain.TxID, error) {
+	b, ids, err := gen.forge.SubmittedNext(slot, c.pool.ready(), orders...)
+	if err != nil {
+		return nil, fmt.Errorf("extend %v: %w", c.Tip(), err)
+	}
+	if err := c.Append(Block(b)); err != nil {
+		return nil, err
+	}
+	c.pool.sift(gen.forge)
+	return ids, nil
 }
 
 // ExtendAt makes one block in a given slot, or in the first possible one after
@@ -97,26 +107,19 @@ func (c *Chain) ExtendAt(slot chain.Slot) error {
 		return err
 	}
 	defer gen.mu.Unlock()
-	b, err := gen.forge.NextAt(slot)
-	if err != nil {
-		return fmt.Errorf("extend %v: %w", c.Tip(), err)
-	}
-	return c.Append(Block(b))
+	_, err = c.growLocked(gen, slot)
+	return err
 }
 
-// Include makes one block that begins with the transactions ordered, and returns
-// their ids; see forge.NextWith.
+// Include makes one block that begins with what is in the mempool and then has
+// the transactions ordered, whose ids it returns; see forge.NextWith.
 func (c *Chain) Include(orders ...forge.Order) ([]chain.TxID, error) {
 	gen, err := c.grower()
 	if err != nil {
 		return nil, err
 	}
 	defer gen.mu.Unlock()
-	b, ids, err := gen.forge.NextWith(orders...)
-	if err != nil {
-		return nil, fmt.Errorf("extend %v: %w", c.Tip(), err)
-	}
-	return ids, c.Append(Block(b))
+	return c.growLocked(gen, 0, orders...)
 }
 
 // SlotAt returns the slot of a generated chain that is current at a time.
@@ -129,7 +132,8 @@ func (c *Chain) SlotAt(t time.Time) chain.Slot {
 
 // Fork replaces the newest depth heights by n other blocks, in one step. Depth
 // is at most the tip's height plus one. A boundary block that stands at the
-// height below the fork stays.
+// height below the fork stays. As with a node, transactions of the blocks that
+// leave the chain do not return to the mempool.
 func (c *Chain) Fork(depth, n int) error {
 	gen, err := c.grower()
 	if err != nil {
@@ -151,13 +155,17 @@ func (c *Chain) Fork(depth, n int) error {
 	keep := f.Head().Point
 	blocks := make([]Block, 0, n)
 	for range n {
-		b, err := f.Next()
+		b, _, err := f.SubmittedNext(0, c.pool.ready())
 		if err != nil {
 			return fmt.Errorf("fork at %v: %w", keep, err)
 		}
 		blocks = append(blocks, Block(b))
 	}
-	return c.Switch(keep, blocks...)
+	if err := c.Switch(keep, blocks...); err != nil {
+		return err
+	}
+	c.pool.sift(f)
+	return nil
 }
 
 // above counts the blocks above a height, all of which must be such as can be

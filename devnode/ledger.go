@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/devnode/forge"
 )
 
 // ErrNoLedger is wrapped when a question needs a ledger and the chain has none:
@@ -125,6 +126,58 @@ func (s *ledgerState) systemStart() (time.Time, error) {
 		return time.Time{}, ErrNoLedger
 	}
 	return s.chain.gen.forge.Options().SystemStart, nil
+}
+
+// epoch is the one that the state's block lies in.
+func (s *ledgerState) epoch() uint64 { return s.chain.gen.forge.Epoch(s.at.Point.Slot) }
+
+// eraSpan is an era with its end, exclusive.
+type eraSpan struct {
+	forge.Span
+	endSlot  chain.Slot
+	endEpoch uint64
+	safe     uint64 // slots
+}
+
+// eras are the eras that a node knows of at the state: those that were passed
+// over, the present one, and the next where it begins so soon that it is certain.
+// The last ends with the epoch that the safe zone reaches into: 2k slots from the
+// tip in Byron, 3k/f later (consensus: HardFork/History/Summary.hs, summarize).
+func (s *ledgerState) eras() (out []eraSpan, err error) {
+	if s.chain.gen == nil {
+		return nil, ErrNoLedger
+	}
+	f := s.chain.gen.forge
+	spans, k := f.Spans(), uint64(f.Options().K)
+	next := s.at.Point.Slot + 1
+	if s.at.IsOrigin() {
+		next = 0
+	}
+	for e := chain.Byron; e < spans[0].Era; e++ { // empty ones, before the first
+		out = append(out, eraSpan{Span: forge.Span{Era: e, EpochSlots: spans[0].EpochSlots}, safe: safeZone(e, k)})
+	}
+	for i, span := range spans {
+		e := eraSpan{Span: span, safe: safeZone(span.Era, k)}
+		reach := max(next, span.Slot) - span.Slot + chain.Slot(e.safe)
+		epochs := (uint64(reach) + span.EpochSlots - 1) / span.EpochSlots
+		e.endEpoch, e.endSlot = span.Epoch+epochs, span.Slot+chain.Slot(epochs*span.EpochSlots)
+		last := i == len(spans)-1 || e.endEpoch < spans[i+1].Epoch
+		if !last {
+			e.endEpoch, e.endSlot = spans[i+1].Epoch, spans[i+1].Slot
+		}
+		out = append(out, e)
+		if last {
+			break
+		}
+	}
+	return out, nil
+}
+
+func safeZone(e chain.Era, k uint64) uint64 {
+	if e == chain.Byron {
+		return 2 * k
+	}
+	return 60 * k // 3k/f, with f = 1/20
 }
 
 // eras are the eras of a Cardano ledger under the numbers and names that a

@@ -232,20 +232,29 @@ func (s *Server) serve(c *conn) {
 		close(c.gone)
 	}()
 	streams := map[uint16]*stream{
-		ProtocolHandshake:  newStream(c.done),
-		ProtocolChainSync:  newStream(c.done),
-		ProtocolStateQuery: newStream(c.done),
+		ProtocolHandshake:    newStream(c.done),
+		ProtocolChainSync:    newStream(c.done),
+		ProtocolStateQuery:   newStream(c.done),
+		ProtocolTxSubmission: newStream(c.done),
+		ProtocolTxMonitor:    newStream(c.done),
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { c.close(c.readLoop(streams)) })
 	version, err := c.handshake(streams[ProtocolHandshake])
 	if err == nil {
 		s.log.Debug("client connected", "client", c.id, "version", version)
-		wg.Go(func() {
-			if err := (&stateQuery{c: c, in: streams[ProtocolStateQuery]}).run(); err != nil {
-				c.close(err)
-			}
-		})
+		c.version = version
+		for _, p := range []interface{ run() error }{
+			&stateQuery{c: c, in: streams[ProtocolStateQuery]},
+			&txSubmission{c: c, in: streams[ProtocolTxSubmission]},
+			&txMonitor{c: c, in: streams[ProtocolTxMonitor]},
+		} {
+			wg.Go(func() {
+				if err := p.run(); err != nil {
+					c.close(err)
+				}
+			})
+		}
 		err = (&chainSync{c: c, in: streams[ProtocolChainSync]}).run()
 		if err == nil { // the client is done with chain-sync and may close when it likes
 			<-c.done

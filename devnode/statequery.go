@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 
 	"github.com/ourotail/ourotail/chain"
@@ -121,11 +122,16 @@ const (
 	queryIfCurrent = 0
 	queryHardFork  = 2
 
-	queryCurrentEra = 1
+	queryInterpreter = 0
+	queryCurrentEra  = 1
 )
 
 // Queries for an era since Shelley (consensus: Shelley/Ledger/Query.hs).
-const queryUTxOByTxIn = 15
+const (
+	queryEpochNo        = 1
+	queryCurrentPParams = 3
+	queryUTxOByTxIn     = 15
+)
 
 // answer encodes the answer to a query.
 func (s *stateQuery) answer(q []byte) ([]byte, error) {
@@ -146,6 +152,8 @@ func (s *stateQuery) answer(q []byte) ([]byte, error) {
 		return AppendPoint(nil, s.state.at.Point), nil
 	case is(queryBlock, queryHardFork, queryCurrentEra):
 		return wire.Uint(nil, eraIndex(s.state.era)), nil
+	case is(queryBlock, queryHardFork, queryInterpreter):
+		return s.interpreter()
 	case len(path) >= 3 && path[0] == queryBlock && path[1] == queryIfCurrent:
 		return s.ifCurrent(path[2], path[3:], rest)
 	}
@@ -190,6 +198,14 @@ func (s *stateQuery) ifCurrent(era uint64, query []uint64, rest []byte) ([]byte,
 	if s.state.era > chain.Byron && len(query) == 1 && query[0] == queryUTxOByTxIn {
 		answer, err := s.utxoByTxIn(rest)
 		return append(wire.Array(nil, 1), answer...), err
+	}
+	if s.state.era > chain.Byron && len(query) == 1 && s.state.chain.gen != nil {
+		switch b := wire.Array(nil, 1); query[0] {
+		case queryEpochNo:
+			return wire.Uint(b, s.state.epoch()), nil
+		case queryCurrentPParams:
+			return AppendParams(b, s.state.era, s.c.version), nil
+		}
 	}
 	return nil, fmt.Errorf("%w: query %v in era %v", ErrNoAnswer, query, s.state.era)
 }
@@ -280,6 +296,37 @@ const (
 	tagSet  = 258
 	maxTxIx = 1<<16 - 1 // the ledger's TxIx has 16 bits
 )
+
+// interpreter answers with the eras up to the horizon, a list of [start, end,
+// parameters]; a bound is [picoseconds, slot, epoch], the parameters [slots of an
+// epoch, milliseconds of a slot, safe zone, genesis window] (consensus:
+// HardFork/History/Summary.hs and EraParams.hs).
+func (s *stateQuery) interpreter() ([]byte, error) {
+	spans, err := s.state.eras()
+	if err != nil {
+		return nil, err
+	}
+	bound := func(b []byte, slot chain.Slot, epoch uint64) []byte {
+		pico := new(big.Int).Mul(big.NewInt(int64(slot)), big.NewInt(1e12)) // every slot lasts a second
+		b = wire.Array(b, 3)
+		if pico.IsUint64() {
+			b = wire.Uint(b, pico.Uint64())
+		} else {
+			b = wire.Bytes(wire.Tag(b, 2), pico.Bytes())
+		}
+		return wire.Uint(wire.Uint(b, uint64(slot)), epoch)
+	}
+	b := []byte{wire.IndefArray}
+	for _, e := range spans {
+		b = bound(wire.Array(b, 3), e.Slot, e.Epoch)
+		b = bound(b, e.endSlot, e.endEpoch)
+		b = wire.Uint(wire.Uint(wire.Array(b, 4), e.EpochSlots), 1000)
+		b = wire.Uint(wire.Uint(wire.Array(b, 3), 0), e.safe)
+		b = wire.Uint(wire.Array(b, 1), 0)
+		b = wire.Uint(b, e.safe)
+	}
+	return append(b, wire.Break), nil
+}
 
 // systemStart answers [year, day of the year, picoseconds of the day]
 // (cardano-slotting, SystemStart).

@@ -316,7 +316,7 @@ func TestStateQueryRefusals(t *testing.T) {
 		"a point of one item":           {{0x82, 0, 0x81, 1}},
 		"a query that is no array":      {acquired, ask(3)},
 		"an unknown query":              {acquired, ask(0x81, 9)},
-		"parameters, not yet":           {acquired, ask(0x82, 0, 0x82, 0, 0x82, 6, 0x81, 3)},
+		"stake, which it has not got":   {acquired, ask(0x82, 0, 0x82, 0, 0x82, 6, 0x81, 5)},
 		"an era there is not":           {acquired, ask(utxoQuery(12)...)},
 		"a reference twice":             {acquired, ask(twice...)},
 		"a short id":                    {acquired, ask(0x82, 0, 0x82, 0, 0x82, 6, 0x82, 15, 0x81, 0x82, 0x41, 1, 0)},

@@ -35,6 +35,9 @@ type Forge struct {
 	scratch []byte
 	orders  []Order // of the block being made
 	ordered []chain.TxID
+
+	submitted []*Submitted // for the block being made
+	composed  uint64       // calls of Compose
 }
 
 // New returns a forge at origin. Errors wrap ErrOptions.
@@ -138,6 +141,7 @@ func (f *Forge) NextAt(slot chain.Slot) (Block, error) {
 		}
 	default:
 		m.boundaryOfEras()
+		m.submittedHere()
 		if err := m.ordersHere(); err != nil {
 			f.live.undo(n.undo)
 			parent.children--

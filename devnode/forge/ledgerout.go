@@ -87,30 +87,21 @@ func (o *Output) extras() (datum, script []byte, err error) {
 	if o.Raw == nil {
 		return nil, nil, fmt.Errorf("output %v: %w", o.Ref, ErrForgotten)
 	}
-	m, err := wire.Read(o.Raw, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	off := m.Next
-	for range m.Arg {
-		key, next, err := wire.ReadUint(o.Raw, off)
-		if err != nil {
-			return nil, nil, err
-		}
-		if off, err = wire.Skip(o.Raw, next); err != nil {
-			return nil, nil, err
-		}
+	err = pairs(o.Raw, 0, func(key, value []byte) error {
+		n, _, err := wire.ReadUint(key, 0)
 		switch {
-		case key == 2 && o.DatumKind == chain.InlineDatum:
-			datum, err = embedded(o.Raw, next+2) // behind the heads of the array and of its kind
-		case key == 3:
-			script, err = embedded(o.Raw, next)
+		case err != nil:
+		case n == 2 && o.DatumKind == chain.InlineDatum:
+			var parts [][]byte
+			if parts, _, err = list(value, 0); err == nil && len(parts) == 2 {
+				datum, err = embedded(parts[1], 0)
+			}
+		case n == 3:
+			script, err = embedded(value, 0)
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return datum, script, nil
+		return err
+	})
+	return datum, script, err
 }
 
 // embedded reads CBOR in a byte string.

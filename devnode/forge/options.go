@@ -200,3 +200,26 @@ func (c calendar) slots(epoch uint64) uint64 {
 	}
 	return c.epochSlots
 }
+
+// Span is an era of a chain: where it begins and how long its epochs are.
+type Span struct {
+	Era        chain.Era
+	Epoch      uint64
+	Slot       chain.Slot
+	EpochSlots uint64
+}
+
+// Spans returns the eras in order, the first from slot 0.
+func (f *Forge) Spans() []Span {
+	var out []Span
+	for _, s := range f.cal.starts {
+		out = append(out, Span{Era: s.era, Epoch: s.epoch, Slot: f.cal.start(s.epoch), EpochSlots: f.cal.slots(s.epoch)})
+	}
+	return out
+}
+
+// Epoch returns the epoch that a slot lies in.
+func (f *Forge) Epoch(s chain.Slot) uint64 { return f.cal.epoch(s) }
+
+// ProtocolVersion returns the first major version of an era since Shelley.
+func ProtocolVersion(e chain.Era) uint64 { return protocolVersion[e] }

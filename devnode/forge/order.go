@@ -57,14 +57,20 @@ func (m *maker) order(o Order) (*draft, error) {
 		return nil, fmt.Errorf("%w in %s", ErrOrder, m.n.Era)
 	}
 	d := &draft{fee: 200_000, ordered: true, style: style{mapOutputs: m.n.Era >= chain.Babbage}}
+	if m.taken != nil {
+		d.fee = 500_000 // it has to pass Check, however long it becomes
+	}
 	if m.n.Era == chain.Shelley {
 		d.ttl = uint64(m.n.Point.Slot) + 1000 // mandatory
 	}
 	var p, coll purse
 	for _, ref := range o.Spend {
-		out := m.f.live.find(ref)
+		out := m.spare[ref]
+		if out == nil {
+			out = m.f.live.find(ref)
+		}
 		switch {
-		case out == nil || !m.usable(out) && !out.ordered:
+		case out == nil || m.taken[ref] || !m.usable(out) && !out.ordered:
 			return nil, fmt.Errorf("%w: %v is not unspent", ErrOrder, ref)
 		case o.Fails && out.script:
 			return nil, fmt.Errorf("%w: %v is no collateral", ErrOrder, ref)
@@ -124,7 +130,7 @@ func (m *maker) fund(d *draft, p *purse, coin uint64) error {
 			return nil
 		}
 		out := m.f.live.all[g.IntN(len(m.f.live.all))]
-		if d.invalid && len(out.Assets) > 0 || !m.usable(out) || slices.Contains(d.inputs, out) || !p.take(out) {
+		if d.invalid && len(out.Assets) > 0 || !m.usable(out) || m.taken[out.Ref] || slices.Contains(d.inputs, out) || !p.take(out) {
 			continue
 		}
 		d.inputs = append(d.inputs, out)

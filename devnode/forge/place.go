@@ -15,6 +15,10 @@ type maker struct {
 	// made are the outputs made in this block that are still unspent.
 	made []*Output
 	at   chain.Slot // the slot wanted; 0 leaves it to chance
+	// spare and taken are outputs that are there though they are not unspent at
+	// the head, and those that are not to be had though they are.
+	spare map[chain.TxIn]*Output
+	taken map[chain.TxIn]bool
 }
 
 // place decides the block's slot, height and era.
