@@ -66,7 +66,7 @@ func (s *Store) buildSlice() (done bool, err error) {
 			if string(item.Key()[1:]) == string(h.indexed) {
 				continue
 			}
-			n, bytes := s.ops.mark()
+			before := s.ops.mark()
 			o := chain.Output{Ref: chain.TxInFromKey(item.Key()[1:])}
 			if err := item.Value(func(v []byte) error {
 				if err := decodeOutput(v, &o); err != nil {
@@ -76,8 +76,8 @@ func (s *Store) buildSlice() (done bool, err error) {
 			}); err != nil {
 				return err
 			}
-			if !room.fit(&s.ops) && n > 0 {
-				s.ops.cut(n, bytes)
+			if !room.fit(&s.ops) && before.ops > 0 {
+				s.ops.cut(before)
 				full = true
 				return nil
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // CheckOptions says what Check looks at.
@@ -118,6 +119,7 @@ type checker struct {
 	head  head
 	meta  meta
 
+	blocks  *segment.View // while they are read
 	records map[chain.Position]*checkedRecord
 	spends  map[chain.TxIn]spend // by records: what must be marked
 	births  map[chain.TxIn]birth // by records: what must be there
@@ -127,13 +129,10 @@ type checker struct {
 type checkedRecord struct {
 	link       chain.Link
 	old        bool // below the floor, about to be swept
-	chunks     int
-	rawSize    int
+	raw        segment.Place
 	made, used uint64 // lovelace, as the record says
 	sumMade    uint64 // as the outputs say
 	sumUsed    uint64
-	raw        int // bytes seen
-	rawChunks  int
 }
 
 type spend struct {
@@ -240,7 +239,7 @@ func (c *checker) contents(ctx context.Context) error {
 		return nil
 	}
 	c.Read = true
-	for _, step := range []func(context.Context) error{c.journal, c.walk, c.packs, c.raw, c.undone, c.outputs, c.archive, c.indexes, c.others} {
+	for _, step := range []func(context.Context) error{c.journal, c.walk, c.packs, c.raw, c.outputs, c.archive, c.indexes, c.others} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -328,7 +327,7 @@ func (c *checker) each(ctx context.Context, prefix []byte, kind string, fn func(
 // others looks for keys that nobody writes.
 func (c *checker) others(context.Context) error {
 	known := [256]bool{'!': true} // Badger's own
-	for _, b := range []byte{keyMeta, keyHead, keyRedo, keyOutput, keyMark, keyGone, keyRecord, keyRaw, keyPoints, keyOrphan, indexPayment, indexOther, indexStake, indexAsset} {
+	for _, b := range []byte{keyMeta, keyHead, keyRedo, keyOutput, keyMark, keyGone, keyRecord, keyPoints, keyOrphan, indexPayment, indexOther, indexStake, indexAsset} {
 		known[b] = true
 	}
 	it := c.txn.NewIterator(badger.IteratorOptions{})

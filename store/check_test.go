@@ -14,6 +14,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 func checkDir(t *testing.T, dir string) *Checked {
@@ -223,14 +224,14 @@ func TestCheckNamesTheDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			change(&rec)
-			e := &chain.Effects{Link: rec.link, Txs: rec.txs, Raw: make([]byte, rec.rawSize)}
+			e := &chain.Effects{Link: rec.link, Txs: rec.txs}
 			for _, ref := range rec.spent {
 				e.Spent = append(e.Spent, chain.Output{Ref: ref})
 			}
 			for _, ref := range rec.created {
 				e.Created = append(e.Created, chain.Output{Ref: ref})
 			}
-			s.putKey(t, key, appendRecord(nil, e, rec.chunks, rec.made, rec.used))
+			s.putKey(t, key, appendRecord(nil, e, rec.raw, rec.made, rec.used))
 		}
 	}
 	aged := func(s *Store) func(k, v []byte) bool { // made by a block without a record
@@ -278,23 +279,13 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		"a record above the head": {"record", func(t *testing.T, s *Store) {
 			l := s.head.link
 			l.Height += 3
-			s.putKey(t, appendPositionKey(nil, keyRecord, l.Position()), appendRecord(nil, &chain.Effects{Link: l}, 0, 0, 0))
+			s.putKey(t, appendPositionKey(nil, keyRecord, l.Position()), appendRecord(nil, &chain.Effects{Link: l}, segment.Place{}, 0, 0))
 		}},
-		"a raw block is gone": {"raw block", drop(keyRaw, nil)},
-		"a raw block is another": {"raw block", func(t *testing.T, s *Store) {
-			key, v := nth(t, s, keyRaw, 0, func(_, v []byte) bool { return len(v) > 0 })
-			v[0]++
-			s.putKey(t, key, v)
-		}},
-		"a raw block is shorter": {"raw block", func(t *testing.T, s *Store) {
-			key, v := nth(t, s, keyRaw, 0, func(_, v []byte) bool { return len(v) > 0 })
-			s.putKey(t, key, v[1:])
-		}},
-		"a raw block without a record": {"raw block", func(t *testing.T, s *Store) {
-			s.putKey(t, appendRawKey(nil, chain.Position{Height: 1}, 0), []byte("raw"))
-		}},
-		"points are gone":    {"chain", drop(keyPoints, nil)},
-		"points are rubbish": {"points", rubbish(keyPoints)},
+		"a raw block is elsewhere":  {"raw block", changeRecord(func(r *record) { r.raw.Offset++ })},
+		"a raw block is shorter":    {"raw block", changeRecord(func(r *record) { r.raw.Size-- })},
+		"a raw block is in no file": {"raw block", changeRecord(func(r *record) { r.raw.File += 1000 })},
+		"points are gone":           {"chain", drop(keyPoints, nil)},
+		"points are rubbish":        {"points", rubbish(keyPoints)},
 		"points of another chain": {"chain", func(t *testing.T, s *Store) {
 			key, v := nth(t, s, keyPoints, 0, nil)
 			v[len(v)-packEntry+8]++

@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // journal reads all records: whether they decode and stand where they should,
@@ -32,7 +35,7 @@ func (c *checker) journal(ctx context.Context) error {
 		case pos.Compare(c.head.swept) <= 0:
 			c.bad("record", "block %s was swept already", rec.link.At())
 		}
-		r := &checkedRecord{link: rec.link, chunks: rec.chunks, rawSize: rec.rawSize, made: rec.made, used: rec.used}
+		r := &checkedRecord{link: rec.link, raw: rec.raw, made: rec.made, used: rec.used}
 		r.old = pos.Compare(c.head.base.Position()) <= 0
 		c.records[pos] = r
 		from, born, index := 0, 0, -1
@@ -142,65 +145,58 @@ func (c *checker) packs(ctx context.Context) error {
 
 // raw compares the blocks' own bytes with their records.
 func (c *checker) raw(ctx context.Context) error {
-	var block []byte
-	var of *checkedRecord
-	end := func() {
-		if of == nil {
-			return
-		}
-		if of.rawChunks != of.chunks || len(block) != of.rawSize {
-			c.bad("raw block", "%s has %d bytes in %d parts, its record says %d in %d", of.link.At(), len(block), of.rawChunks, of.rawSize, of.chunks)
-		} else if c.o.Block != nil && of.rawSize > 0 {
-			if err := c.o.Block(of.link, block); err != nil {
-				c.bad("raw block", "%s: %v", of.link.At(), err)
-			}
-		}
-	}
-	done := 0
-	if err := c.each(ctx, []byte{keyRaw}, "raw block", func(key, v []byte) error {
-		pos, err := positionFromKey(key)
-		if err != nil || len(key) != positionKeySize+2 {
-			return errors.Join(err, fmt.Errorf("%w: key %x", ErrDamaged, key))
-		}
-		r := c.records[pos]
-		if r == nil {
-			c.bad("raw block", "there is no record at height %d", pos.Height)
-			return nil
-		}
-		if r != of {
-			end()
-			of, block = r, block[:0]
-			if done++; done%64 == 0 {
-				c.o.Progress("raw blocks", int64(done), int64(len(c.records)))
-			}
-		}
-		if n := int(binary.BigEndian.Uint16(key[positionKeySize:])); n != r.rawChunks {
-			c.bad("raw block", "%s: part %d is gone", r.link.At(), r.rawChunks)
-		}
-		r.rawChunks++
-		r.raw += len(v)
-		c.RawBytes += int64(len(v))
-		block = append(block, v...)
-		return nil
-	}); err != nil {
+	dir := filepath.Join(c.o.Dir, "db")
+	files, err := segment.ReadOnly(dir)
+	if err != nil {
 		return err
 	}
-	end()
-	for _, r := range c.records {
-		if r.rawChunks == 0 && r.chunks > 0 {
-			c.bad("raw block", "that of %s is gone", r.link.At())
+	defer files.Close() // it was only read
+	c.blocks = files
+	var block []byte
+	for done, pos := range slices.SortedFunc(maps.Keys(c.records), chain.Position.Compare) {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-// undone looks at the orphans.
-func (c *checker) undone(ctx context.Context) error {
-	return c.each(ctx, []byte{keyOrphan}, "orphan", func(key, v []byte) error {
-		l, err := decodeLink(v)
+		if done%64 == 0 {
+			c.o.Progress("raw blocks", int64(done), int64(len(c.records)))
+		}
+		r := c.records[pos]
+		block, err = c.bytes(r.link, r.raw, block)
 		if err != nil {
 			return err
 		}
+		if c.o.Block == nil || len(block) == 0 {
+			continue
+		}
+		if err := c.o.Block(r.link, block); err != nil {
+			c.bad("raw block", "%s: %v", r.link.At(), err)
+		}
+	}
+	return c.undone(ctx)
+}
+
+// bytes reads what belongs to a block, reusing b. It is empty if that is damaged.
+func (c *checker) bytes(l chain.Link, p segment.Place, b []byte) ([]byte, error) {
+	b, err := c.blocks.Read(p, b[:0])
+	var damaged *segment.DamagedError
+	if errors.As(err, &damaged) {
+		c.bad("raw block", "%s: %v", l.At(), err)
+		err = nil
+	}
+	c.RawBytes += int64(len(b))
+	return b, err
+}
+
+// undone looks at the orphans: they must read whole.
+func (c *checker) undone(ctx context.Context) error {
+	var rec record
+	var buf []byte
+	return c.each(ctx, []byte{keyOrphan}, "orphan", func(key, v []byte) error {
+		contents, err := decodeOrphan(v, &rec)
+		if err != nil {
+			return err
+		}
+		l := rec.link
 		c.Orphans++
 		if string(key[1:]) != string(l.Point.Hash[:]) {
 			c.bad("orphan", "%s is under the key of %x", l.At(), key[1:])
@@ -208,6 +204,12 @@ func (c *checker) undone(ctx context.Context) error {
 		if r := c.records[l.Position()]; r != nil && r.link == l {
 			c.bad("orphan", "%s is on our chain", l.At())
 		}
-		return nil
+		if buf, err = c.bytes(l, rec.raw, buf); err != nil {
+			return err
+		}
+		if buf, err = c.bytes(l, contents, buf); err != nil || len(buf) == 0 && contents.Size > 0 {
+			return err
+		}
+		return decodeContents(buf, &rec, new(chain.Effects))
 	})
 }

@@ -38,6 +38,7 @@ func (s *Store) release() error {
 			return errors.Join(errs...) // the directory is ours for as long as the process lives
 		}
 	}
+	errs = append(errs, s.closeBlocks(s.db != nil && errors.Join(errs...) == nil))
 	if s.wal != nil {
 		errs = append(errs, s.wal.close())
 	}
@@ -99,9 +100,9 @@ func (s *Store) closeDB() (bool, error) {
 	}
 }
 
-// merge brings all tables into the last level where what lies above it has grown
-// beyond a quarter of it: what was overwritten and deleted is in both. It never
-// has for long in a large store, and takes moments in a small one.
+// merge brings all tables into the last level where forks have left garbage: what
+// was undone, and undoing it, is in all of them. Following a chain without any
+// leaves little, and then the end need not wait.
 func (s *Store) merge() {
 	var above, last, levels int64
 	for _, l := range s.db.Levels() {
@@ -111,7 +112,7 @@ func (s *Store) merge() {
 		levels++
 		above, last = above+last, l.Size
 	}
-	if levels < 2 || above <= last/4 || s.failure.Load() != nil {
+	if levels == 0 || s.undoneBytes < (above+last)/8 || s.failure.Load() != nil {
 		return
 	}
 	if free, err := disk.Free(s.opts.Dir); err == nil && free < uint64(2*(above+last)) {

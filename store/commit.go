@@ -123,7 +123,7 @@ func (s *Store) commitRange(blocks []*chain.Effects, whole bool) error {
 		return nil
 	}
 	s.ops.reset()
-	s.known = s.known[:0]
+	s.known, s.undone = s.known[:0], s.undone[:0]
 	h := s.head
 	links, err := s.plan(blocks, &h, whole)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Store) commitRange(blocks []*chain.Effects, whole bool) error {
 		}
 		return s.commitRange(blocks[cut:], false)
 	}
-	links, err = s.planSweep(&h, links)
+	links, err = s.planSweep(&h, links, false)
 	if err != nil {
 		return err
 	}
@@ -278,10 +278,12 @@ func (p *planner) block(e *chain.Effects) error {
 	}
 	used = before - p.h.lovelace
 	if p.journal {
-		p.record(e, made, used)
+		if err := p.record(e, made, used); err != nil {
+			return err
+		}
 	}
-	if _, back := p.s.orphans[e.Point.Hash]; back {
-		p.s.forget(e.Point.Hash)
+	if o, back := p.s.orphans[e.Point.Hash]; back {
+		p.s.forget(o)
 	}
 	return nil
 }
@@ -313,20 +315,22 @@ func (o *opset) gone(out *chain.Output, by Spender) {
 	o.set(key, appendOutput(v, out))
 }
 
-func (p *planner) record(e *chain.Effects, made, used uint64) {
-	ops, pos := &p.s.ops, e.Position()
-	size := p.s.rawChunk()
-	chunks := chunksOf(len(e.Raw), size)
-	key := appendPositionKey(ops.arena.take(positionKeySize), keyRecord, pos)
-	ops.set(key, appendRecord(ops.arena.take(recordSize(e)), e, chunks, made, used))
-	for i := range chunks {
-		key := appendRawKey(ops.arena.take(positionKeySize+2), pos, i)
-		ops.set(key, e.Raw[i*size:min((i+1)*size, len(e.Raw))])
+func (p *planner) record(e *chain.Effects, made, used uint64) error {
+	ops := &p.s.ops
+	o, back := p.s.orphans[e.Point.Hash]
+	raw := o.raw // where a block that comes back has its bytes already
+	if back && raw.Is(e.Raw) {
+		ops.keep = append(ops.keep, raw)
+	} else {
+		var err error
+		if raw, err = ops.store(e.Raw); err != nil {
+			return err
+		}
 	}
+	key := appendPositionKey(ops.arena.take(positionKeySize), keyRecord, e.Position())
+	ops.set(key, appendRecord(ops.arena.take(recordSize(e)), e, raw, made, used))
+	return nil
 }
-
-// rawChunk is the size of the pieces that a block's bytes are cut into.
-func (s *Store) rawChunk() int { return int(min(rawChunk, s.limits.bytes/2)) }
 
 // committed takes over a head that is on disk.
 func (s *Store) committed(h head, links []chain.Link) {
@@ -335,7 +339,18 @@ func (s *Store) committed(h head, links []chain.Link) {
 	for _, hash := range s.known {
 		delete(s.orphans, hash)
 	}
-	s.known = s.known[:0]
+	for _, o := range s.undone {
+		s.orphans[o.link.Point.Hash] = o
+	}
+	s.known, s.undone = s.known[:0], s.undone[:0]
+	for _, p := range s.ops.keep {
+		s.blocks.Keep(p)
+	}
+	for _, p := range s.ops.drop {
+		s.blocks.Drop(p)
+	}
+	s.ops.keep, s.ops.drop = s.ops.keep[:0], s.ops.drop[:0]
+	s.dropBlocks()
 	s.publish()
 }
 

@@ -111,6 +111,7 @@ func moments(s *Store, seed uint64, n int) (part int, err error) {
 		if w.head() != s.Head() {
 			continue
 		}
+		w.commit(nil) // as the sweep above
 		if verr := w.verify(s); verr != nil {
 			err = verr
 			continue

@@ -10,8 +10,8 @@ import (
 var (
 	// ErrNetwork is wrapped when the directory belongs to another network.
 	ErrNetwork = errors.New("the store belongs to another network")
-	// ErrFormat is wrapped when a newer version wrote the directory.
-	ErrFormat = errors.New("the store was written by a newer version")
+	// ErrFormat is wrapped when another version wrote the directory.
+	ErrFormat = errors.New("the store was written by another version")
 	// ErrSettings is wrapped when k or the retention differ from what the store
 	// was made with.
 	ErrSettings = errors.New("the store was made with other settings")

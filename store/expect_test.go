@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // expected is every key and value that the database must have for a model, the
@@ -65,14 +68,10 @@ func (w *world) expected(s *Store) map[string]string {
 		for _, o := range e.Spent {
 			used += o.Lovelace
 		}
-		size := s.rawChunk()
-		put(appendPositionKey(nil, keyRecord, e.Position()), appendRecord(nil, e, chunksOf(len(e.Raw), size), made, used))
-		for c, piece := range slices.Collect(slices.Chunk(e.Raw, size)) {
-			put(appendRawKey(nil, e.Position(), c), piece)
-		}
+		put(appendPositionKey(nil, keyRecord, e.Position()), appendRecord(nil, e, segment.Of(e.Raw), made, used))
 	}
-	for h, l := range w.orphans {
-		put(appendOrphanKey(nil, h), appendLink(nil, l))
+	for h := range w.orphans {
+		put(appendOrphanKey(nil, h), nil) // see verifyChain
 	}
 	return want
 }
@@ -92,6 +91,12 @@ func dump(s *Store) (map[string]string, error) {
 			switch key[0] {
 			case keyMeta, keyHead:
 				continue
+			case keyOrphan:
+				value = nil
+			case keyRecord:
+				if value, err = placeless(value); err != nil {
+					return err
+				}
 			case keyPoints:
 				p, err := decodePack(key, value)
 				if err != nil {
@@ -249,14 +254,72 @@ func (w *world) verifyChain(s *Store) error {
 			return fmt.Errorf("block %v: %w", b.At(), err)
 		}
 	}
-	got := map[chain.Hash]chain.Link{}
+	v := s.Snapshot()
+	defer v.Close()
 	for _, l := range s.Orphans() {
-		got[l.Point.Hash] = l
+		want := w.orphans[l.Point.Hash]
+		if want == nil || want.Link != l {
+			return fmt.Errorf("an orphan that should not be: %v", l)
+		}
+		if err := v.Orphan(l.Point.Hash, &e); err != nil {
+			return err
+		}
+		if err := sameBlock(&e, want); err != nil {
+			return fmt.Errorf("undone block %v: %w", l.At(), err)
+		}
 	}
-	if !maps.Equal(got, w.orphans) {
-		return fmt.Errorf("orphans %v, want %v", got, w.orphans)
+	if n := len(s.Orphans()); n != len(w.orphans) {
+		return fmt.Errorf("%d orphans, want %d", n, len(w.orphans))
 	}
-	return nil
+	return w.verifyFiles(s)
+}
+
+// verifyFiles asks whether the files of blocks hold what is wanted, and no file
+// is left of which nothing is.
+func (w *world) verifyFiles(s *Store) error {
+	wanted := map[uint32]bool{}
+	note := func(p segment.Place) { wanted[p.File] = true }
+	if err := s.db.View(func(txn *badger.Txn) error {
+		return errors.Join(
+			each(txn, []byte{keyRecord}, func(_, b []byte) error {
+				_, raw, err := recordStart(b)
+				note(raw)
+				return err
+			}),
+			each(txn, []byte{keyOrphan}, func(_, b []byte) error {
+				o, err := readOrphan(b)
+				note(o.raw)
+				note(o.contents)
+				return err
+			}))
+	}); err != nil {
+		return err
+	}
+	files, err := segment.List(filepath.Join(s.opts.Dir, "db"))
+	if err != nil {
+		return err
+	}
+	newest := uint32(0)
+	for n := range files {
+		newest = max(newest, n)
+	}
+	for n := range files {
+		if _, waits := s.unwanted[n]; !wanted[n] && n != newest && !waits {
+			return fmt.Errorf("nobody wants anything of %s, and it is there", segment.Name(n))
+		}
+	}
+	return s.Verify(context.Background())
+}
+
+// placeless is a record that says what the block's bytes are, not where.
+func placeless(b []byte) ([]byte, error) {
+	r := reader{b: b}
+	l, p := r.link(), r.place()
+	if r.bad {
+		return nil, r.end("a journal record")
+	}
+	p.File, p.Offset = 0, 0
+	return append(appendPlace(appendLink(nil, l), p), r.b...), nil
 }
 
 func sameBlock(got, want *chain.Effects) error {

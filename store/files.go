@@ -14,6 +14,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/table"
+
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // files is what the files of a database say before Badger opens them.
@@ -102,7 +104,7 @@ func filenames(dir string) ([]string, error) {
 // madeLater tells files that are there only if a manifest once was.
 func madeLater(name string) bool {
 	switch filepath.Ext(name) {
-	case ".sst", ".mem", ".vlog":
+	case ".sst", ".mem", ".vlog", segment.Ext:
 		return true
 	}
 	return name == recordFile

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -41,7 +42,7 @@ func samples() (out []struct{ name, kind, key, value string }) {
 	}
 	h := &head{link: after, base: ebb, swept: main.Position(), highest: 400, utxos: 1000, lovelace: 45_000_000_000_000_000, marks: 7, seeded: true, index: indexBuilding, indexed: ref.AppendKey(nil)}
 
-	add("meta", "meta", metaKey, appendMeta(nil, meta{version: 1, magic: 764824073, k: 2160, archive: true, made: 1_700_000_000}))
+	add("meta", "meta", metaKey, appendMeta(nil, meta{version: formatVersion, magic: 764824073, k: 2160, archive: true, made: 1_700_000_000}))
 	add("head", "head", headKey, appendHead(nil, h))
 	first := emptyHead()
 	add("head of an empty store", "head", headKey, appendHead(nil, &first))
@@ -49,15 +50,17 @@ func samples() (out []struct{ name, kind, key, value string }) {
 	add("genesis output", "output", appendRefKey(nil, keyOutput, ref), appendOutput(nil, genesis))
 	add("mark", "spender", appendRefKey(nil, keyMark, ref), appendSpender(nil, by))
 	add("spent output", "gone", appendRefKey(nil, keyGone, ref), appendOutput(appendSpender(nil, by), o))
-	add("record", "record", appendPositionKey(nil, keyRecord, after.Position()), appendRecord(nil, e, 1, 5, 6))
-	add("raw block", "", appendRawKey(nil, after.Position(), 2), e.Raw)
+	raw := segment.Of(e.Raw)
+	raw.File, raw.Offset = 7, 70000
+	record := appendRecord(nil, e, raw, 5, 6)
+	add("record", "record", appendPositionKey(nil, keyRecord, after.Position()), record)
 	pack := appendPackHead(nil, main)
 	for _, l := range []chain.Link{main, ebb, after} {
 		pack = appendPackLink(pack, l)
 	}
 	add("points", "pack", appendPositionKey(nil, keyPoints, main.Position()), pack)
 	add("points from a boundary block", "pack", appendPositionKey(nil, keyPoints, ebb.Position()), appendPackLink(appendPackHead(nil, ebb), ebb))
-	add("orphan", "link", appendOrphanKey(nil, ebb.Point.Hash), appendLink(nil, ebb))
+	add("orphan", "orphan", appendOrphanKey(nil, after.Point.Hash), append(appendPlace(nil, segment.Place{Size: 3, File: 7, Offset: 70005, Sum: 9}), record...))
 	part := appendRedo(nil, &op{key: []byte("key"), val: []byte("value")})
 	part = appendRedo(part, &op{key: []byte("gone"), del: true})
 	add("redo part", "redo", appendRedoKey(nil, 3), part)
@@ -144,14 +147,24 @@ var codecs = map[string]func(b []byte) []byte{
 		if rec.decode(b) != nil {
 			return nil
 		}
-		e := &chain.Effects{Link: rec.link, Txs: rec.txs, Raw: make([]byte, min(rec.rawSize, 1<<20))}
+		e := &chain.Effects{Link: rec.link, Txs: rec.txs}
 		for _, ref := range rec.spent {
 			e.Spent = append(e.Spent, chain.Output{Ref: ref})
 		}
 		for _, ref := range rec.created {
 			e.Created = append(e.Created, chain.Output{Ref: ref})
 		}
-		return appendRecord(nil, e, rec.chunks, rec.made, rec.used)
+		return appendRecord(nil, e, rec.raw, rec.made, rec.used)
+	},
+	"orphan": func(b []byte) []byte {
+		var rec record
+		contents, err := decodeOrphan(b, &rec)
+		if err != nil {
+			return nil
+		}
+		r := reader{b: b}
+		r.place()
+		return append(appendPlace(nil, contents), r.b...)
 	},
 	"redo": func(b []byte) []byte {
 		ops, err := decodeRedo(b, nil)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/internal/disk"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // TestForthAndBackLeavesNoGarbage: a chain that forks over and over, at every
@@ -31,7 +32,7 @@ func TestForthAndBackLeavesNoGarbage(t *testing.T) {
 }
 
 func forthAndBack(t *testing.T, rounds int, indexed bool) {
-	const k, length, step = 100, 1500, 50
+	const k, length, step = 100, 3000, 50
 	rnd := rand.New(rand.NewPCG(8, 8))
 	draw := func(what string, low, high int) int {
 		if what == "raw" {
@@ -98,7 +99,7 @@ func forthAndBack(t *testing.T, rounds int, indexed bool) {
 		t.Fatal(err)
 	}
 	once := disk.Allocated(filepath.Join(opts.Dir, "db"))
-	fixed := once - disk.Allocated(filepath.Join(opts.Dir, "db"), ".sst")
+	fixed := once - disk.Allocated(filepath.Join(opts.Dir, "db"), ".sst", segment.Ext)
 	t.Logf("%d blocks undone: %d bytes, %d of a fresh sync, of which %d are Badger's fixed files; while open %+v", undone, often, once, fixed, before)
 	if fixed*10 > once {
 		t.Errorf("the fixed files are %d of %d bytes: the chain is too small to tell", fixed, once)

@@ -213,7 +213,7 @@ func (s *Store) endGathering() error {
 	}
 	if s.gathered.made.chunks != nil {
 		s.gathered = gathered{}
-		s.ops = opset{}
+		s.ops = opset{blocks: s.blocks.Batch()}
 	}
 	return nil
 }

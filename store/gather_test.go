@@ -206,6 +206,7 @@ func afterwards(w *world, blocks []*chain.Effects) *world {
 	c.blocks = slices.Clone(w.blocks)
 	c.live = maps.Clone(w.live)
 	c.orphans = maps.Clone(w.orphans)
+	c.undone = slices.Clone(w.undone)
 	c.commit(blocks)
 	return &c
 }

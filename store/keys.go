@@ -18,9 +18,8 @@ const (
 	keyMark   = 'x' // reference -> spender, while the spend can be undone
 	keyGone   = 'a' // reference -> spender and output, in an archive
 	keyRecord = 'j' // position -> what the block did
-	keyRaw    = 'r' // position, chunk -> the block's bytes
 	keyPoints = 'p' // position of the first -> consecutive links
-	keyOrphan = 'o' // header hash -> link of an undone block
+	keyOrphan = 'o' // header hash -> what an undone block did
 )
 
 var (
@@ -49,10 +48,6 @@ func appendPosition(b []byte, p chain.Position) []byte {
 
 func appendPositionKey(b []byte, kind byte, p chain.Position) []byte {
 	return appendPosition(append(b, kind), p)
-}
-
-func appendRawKey(b []byte, p chain.Position, chunk int) []byte {
-	return binary.BigEndian.AppendUint16(appendPositionKey(b, keyRaw, p), uint16(chunk))
 }
 
 func appendOrphanKey(b []byte, h chain.Hash) []byte { return append(append(b, keyOrphan), h[:]...) }

@@ -6,6 +6,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 func (s *Store) loadHead() error {
@@ -23,44 +24,47 @@ func (s *Store) loadHead() error {
 
 // load reads the head and the newest links and checks that they agree.
 func (s *Store) load() error {
-	s.orphans = map[chain.Hash]chain.Link{}
+	s.orphans = map[chain.Hash]orphan{}
 	if err := s.loadHead(); err != nil {
 		return err
 	}
-	return s.db.View(func(txn *badger.Txn) error {
-		if err := s.loadLinks(txn); err != nil {
+	var places []segment.Place
+	if err := s.db.View(func(txn *badger.Txn) error {
+		if err := s.loadLinks(txn, &places); err != nil {
 			return err
 		}
-		return s.loadOrphans(txn)
-	})
+		return s.loadOrphans(txn, &places)
+	}); err != nil {
+		return err
+	}
+	return s.openBlocks(places)
 }
 
-// loadLinks reads the records above the base: they must lead from it to the
-// head without a gap, and none may lie above.
-func (s *Store) loadLinks(txn *badger.Txn) error {
+// loadLinks reads the records. Those above the base must lead from it to the head
+// without a gap, and none may lie above.
+func (s *Store) loadLinks(txn *badger.Txn, places *[]segment.Place) error {
 	s.links = append(s.links[:0], s.head.base)
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{keyRecord}})
-	defer it.Close()
-	for it.Seek(appendPositionKey(nil, keyRecord, s.head.base.Position())); it.Valid(); it.Next() {
-		pos, err := positionFromKey(it.Item().Key())
+	if err := each(txn, []byte{keyRecord}, func(key, v []byte) error {
+		pos, err := positionFromKey(key)
 		if err != nil {
 			return err
 		}
-		if pos.Compare(s.head.base.Position()) <= 0 {
-			continue // not swept yet
+		l, raw, err := recordStart(v)
+		if err != nil {
+			return err
 		}
-		var l chain.Link
-		if err := it.Item().Value(func(v []byte) (err error) {
-			l, err = recordLink(v)
-			return err
-		}); err != nil {
-			return err
+		*places = append(*places, raw)
+		if pos.Compare(s.head.base.Position()) <= 0 {
+			return nil // not swept yet
 		}
 		below := s.links[len(s.links)-1]
 		if l.Position() != pos || !follows(below, l) {
 			return fmt.Errorf("%w: the journal has %s behind %s", ErrDamaged, l.At(), below.At())
 		}
 		s.links = append(s.links, l)
+		return nil
+	}); err != nil {
+		return err
 	}
 	if top := s.links[len(s.links)-1]; top != s.head.link {
 		return fmt.Errorf("%w: the journal ends at %s, the head is %s", ErrDamaged, top.At(), s.head.link.At())
@@ -82,17 +86,14 @@ func follows(below, l chain.Link) bool {
 	return l.Parent == below.Point.Hash && l.Height == want && l.Position().Compare(below.Position()) > 0
 }
 
-func (s *Store) loadOrphans(txn *badger.Txn) error {
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{keyOrphan}})
-	defer it.Close()
-	for it.Rewind(); it.Valid(); it.Next() {
-		if err := it.Item().Value(func(v []byte) error {
-			l, err := decodeLink(v)
-			s.orphans[l.Point.Hash] = l
-			return err
-		}); err != nil {
+func (s *Store) loadOrphans(txn *badger.Txn, places *[]segment.Place) error {
+	return each(txn, []byte{keyOrphan}, func(_, v []byte) error {
+		o, err := readOrphan(v)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		s.orphans[o.link.Point.Hash] = o
+		*places = append(*places, o.raw, o.contents)
+		return nil
+	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // Store is an open store. Outputs, Commit, Rollback and Genesis belong to one
@@ -45,12 +46,18 @@ type Store struct {
 	mu      sync.Mutex // one writer: everything below
 	head    head
 	links   []chain.Link // base, then every block with a record; the last is the head
-	orphans map[chain.Hash]chain.Link
+	orphans map[chain.Hash]orphan
 	known   []chain.Hash // orphans that the write under way removes
-	broken  error
-	ops     opset
-	entries []badger.Entry
-	rec     record
+	undone  []orphan     // that it makes
+	blocks  *segment.Files
+
+	undoneBytes int64 // written by rollbacks since Open
+
+	unwanted map[uint32]int // files of blocks to be removed -> the write-ahead file that must be gone before
+	broken   error
+	ops      opset
+	entries  []badger.Entry
+	rec      record
 
 	gathered gathered
 

@@ -15,6 +15,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 func TestMain(m *testing.M) {
@@ -134,12 +135,12 @@ func TestOpenChecksHeadAgainstJournal(t *testing.T) {
 		"record above the head": func(t *testing.T, s *Store) {
 			l := s.Head()
 			l.Parent, l.Point.Hash, l.Height = l.Point.Hash, chain.Hash{77}, 3
-			s.putKey(t, appendPositionKey(nil, keyRecord, l.Position()), appendRecord(nil, &chain.Effects{Link: l}, 0, 0, 0))
+			s.putKey(t, appendPositionKey(nil, keyRecord, l.Position()), appendRecord(nil, &chain.Effects{Link: l}, segment.Place{}, 0, 0))
 		},
 		"record of another chain": func(t *testing.T, s *Store) {
 			l := s.Head()
 			l.Parent = chain.Hash{55}
-			s.putKey(t, appendPositionKey(nil, keyRecord, l.Position()), appendRecord(nil, &chain.Effects{Link: l}, 0, 0, 0))
+			s.putKey(t, appendPositionKey(nil, keyRecord, l.Position()), appendRecord(nil, &chain.Effects{Link: l}, segment.Place{}, 0, 0))
 		},
 		"head is rubbish":   func(t *testing.T, s *Store) { s.putKey(t, headKey, []byte("rubbish")) },
 		"no head":           func(t *testing.T, s *Store) { s.dropKey(t, headKey) },
@@ -147,7 +148,7 @@ func TestOpenChecksHeadAgainstJournal(t *testing.T) {
 		"seal without parts": func(t *testing.T, s *Store) {
 			s.putKey(t, appendRedoKey(nil, redoSeal), appendSeal(nil, 3, &s.head))
 		},
-		"description is rubbish": func(t *testing.T, s *Store) { s.putKey(t, metaKey, []byte{1, 0xff}) },
+		"description is rubbish": func(t *testing.T, s *Store) { s.putKey(t, metaKey, []byte{formatVersion, 0xff}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := testOptions(t)

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // arena hands out byte slices that stay where they are until reset. It grows to
@@ -54,16 +56,24 @@ type op struct {
 // opset is a list of writes in order; a later one to the same key wins. Keys
 // and values must stay as they are until it has been applied: they come from
 // its arena, or alias the caller's block.
+//
+// With it goes what is to happen in the files of blocks: what is written there
+// before, and which places are wanted after it and which no more.
 type opset struct {
 	ops   []op
 	bytes int64
 	arena arena
+
+	blocks     segment.Batch
+	keep, drop []segment.Place
 }
 
 func (o *opset) reset() {
 	clear(o.ops)
 	o.ops, o.bytes = o.ops[:0], 0
 	o.arena.reset()
+	o.blocks.Reset()
+	o.keep, o.drop = o.keep[:0], o.drop[:0]
 }
 
 // opCost is what Badger counts for an entry: key, value, two bytes of flags,
@@ -87,11 +97,29 @@ func (o *opset) sort(i int) {
 }
 
 // mark and cut let a caller try whether something still fits.
-func (o *opset) mark() (int, int64) { return len(o.ops), o.bytes }
+func (o *opset) mark() opMark {
+	return opMark{len(o.ops), o.blocks.Len(), len(o.keep), len(o.drop), o.bytes}
+}
 
-func (o *opset) cut(n int, bytes int64) {
-	clear(o.ops[n:])
-	o.ops, o.bytes = o.ops[:n], bytes
+type opMark struct {
+	ops, blocks, keep, drop int
+	bytes                   int64
+}
+
+func (o *opset) cut(m opMark) {
+	clear(o.ops[m.ops:])
+	o.ops, o.bytes = o.ops[:m.ops], m.bytes
+	o.blocks.Cut(m.blocks)
+	o.keep, o.drop = o.keep[:m.keep], o.drop[:m.drop]
+}
+
+// store plans the writing of bytes into the files of blocks.
+func (o *opset) store(b []byte) (segment.Place, error) {
+	p, err := o.blocks.Add(b)
+	if err == nil {
+		o.keep = append(o.keep, p)
+	}
+	return p, err
 }
 
 // limits of one Badger transaction, with room for the head, the seal and
@@ -188,6 +216,14 @@ func (s *Store) put(txn *badger.Txn, o *op, e *badger.Entry) error {
 // if they fit and through the redo log if they do not. On an error the store is
 // broken: only Open knows what is on disk.
 func (s *Store) apply(o *opset, h *head) (err error) {
+	if o.blocks.Len() > 0 {
+		if err := s.step("blocks"); err != nil {
+			return s.broke(err)
+		}
+		if err := o.blocks.Write(); err != nil {
+			return s.broke(err)
+		}
+	}
 	if s.limits.fit(o) {
 		err = s.step("write")
 		if err == nil {
@@ -243,4 +279,17 @@ func get(txn *badger.Txn, key []byte, fn func(v []byte) error) (bool, error) {
 		return false, fmt.Errorf("read key %.40x: %w", key, err)
 	}
 	return true, item.Value(fn)
+}
+
+// each calls fn with every key of a prefix and its value, in ascending order.
+func each(txn *badger.Txn, prefix []byte, fn func(key, value []byte) error) error {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		item := it.Item()
+		if err := item.Value(func(v []byte) error { return fn(item.Key(), v) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }

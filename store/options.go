@@ -9,6 +9,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // Options says which store to open and how.
@@ -121,7 +122,7 @@ func badgerOptions(o Options, dir string) badger.Options {
 		WithBaseLevelSize(table * 5).
 		WithNumLevelZeroTables(8).
 		WithNumCompactors(2).
-		WithCompactL0OnClose(true).
+		WithCompactL0OnClose(false).
 		WithValueLogFileSize(vlog).
 		WithValueThreshold(min(1<<20, table*15/100))
 	if o.noCompact {
@@ -137,7 +138,7 @@ func badgerOptions(o Options, dir string) badger.Options {
 // become tables while a third is filled, each with its log of up to 1.15 M, and
 // meanwhile one compaction takes all of level 0, 15 tables before writers wait,
 // and what lies below it in the base level, 5 M and one table. What was gathered is
-// written twice at most.
+// written twice at most. The blocks of a commit come on top of a file of them.
 func (o Options) Reserve() int64 {
 	if o.Memory == 0 {
 		o.Memory = DefaultMemory
@@ -149,7 +150,7 @@ func (o Options) Reserve() int64 {
 	flushes := 2 * m
 	compaction := int64(b.NumLevelZeroTablesStall)*m + b.BaseLevelSize + b.BaseTableSize
 	gathered := 2 * o.Memory / gatherPart
-	return logs + flushes + compaction + gathered
+	return logs + flushes + compaction + gathered + 2*segment.DefaultMax
 }
 
 // badgerLog passes Badger's log on. Its information is noise to everybody but us.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/internal/disk"
 )
 
 // ownRecord is what we know of a database without opening it, in a file beside
@@ -71,7 +72,7 @@ func (r ownRecord) write(dir string, sync bool) error {
 		return err
 	}
 	if sync {
-		return syncDir(dir)
+		return disk.SyncDir(dir)
 	}
 	return nil
 }

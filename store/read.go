@@ -150,8 +150,8 @@ func (s *Store) Orphans() []chain.Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]chain.Link, 0, len(s.orphans))
-	for _, l := range s.orphans {
-		out = append(out, l)
+	for _, o := range s.orphans {
+		out = append(out, o.link)
 	}
 	sort.Slice(out, func(i, j int) bool {
 		if c := out[i].Position().Compare(out[j].Position()); c != 0 {
@@ -166,6 +166,6 @@ func (s *Store) Orphans() []chain.Link {
 func (s *Store) Orphan(hash chain.Hash) (chain.Link, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l, ok := s.orphans[hash]
-	return l, ok
+	o, ok := s.orphans[hash]
+	return o.link, ok
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // record is the journal's view of a block: enough to undo it (both lists of
@@ -11,8 +12,7 @@ import (
 // it spent and made are under keyOutput for as long as the record lives.
 type record struct {
 	link    chain.Link
-	rawSize int
-	chunks  int // of rawChunk bytes under keyRaw, the last one shorter
+	raw     segment.Place // the block's bytes
 	made    uint64
 	used    uint64 // lovelace of what it made and spent
 	txs     []chain.TxEffects
@@ -20,20 +20,13 @@ type record struct {
 	created []chain.TxIn
 }
 
-// rawChunk keeps each value small enough to stay out of the value log and, in a
-// redo log, within a part.
-const rawChunk = 256 << 10
-
-func chunksOf(size, chunk int) int { return (size + chunk - 1) / chunk }
-
 func recordSize(e *chain.Effects) int {
-	return linkMax + 4*10 + len(e.Txs)*(32+1+2*5) + len(e.Spent)*chain.TxInSize + len(e.Created)*5
+	return linkMax + placeMax + 3*10 + len(e.Txs)*(32+1+2*5) + len(e.Spent)*chain.TxInSize + len(e.Created)*5
 }
 
-func appendRecord(b []byte, e *chain.Effects, chunks int, made, used uint64) []byte {
+func appendRecord(b []byte, e *chain.Effects, raw segment.Place, made, used uint64) []byte {
 	b = appendLink(b, e.Link)
-	b = binary.AppendUvarint(b, uint64(len(e.Raw)))
-	b = binary.AppendUvarint(b, uint64(chunks))
+	b = appendPlace(b, raw)
 	b = binary.AppendUvarint(b, made)
 	b = binary.AppendUvarint(b, used)
 	b = binary.AppendUvarint(b, uint64(len(e.Txs)))
@@ -53,14 +46,48 @@ func appendRecord(b []byte, e *chain.Effects, chunks int, made, used uint64) []b
 	return b
 }
 
+// recordStart reads only the beginning of a record.
+func recordStart(b []byte) (chain.Link, segment.Place, error) {
+	r := reader{b: b}
+	l, raw := r.link(), r.place()
+	if r.bad {
+		return originLink(), segment.Place{}, r.end("a journal record")
+	}
+	return l, raw, nil
+}
+
 // recordLink reads only the link of a record.
 func recordLink(b []byte) (chain.Link, error) {
-	r := reader{b: b}
-	l := r.link()
-	if r.bad {
-		return originLink(), r.end("a journal record")
+	l, _, err := recordStart(b)
+	return l, err
+}
+
+const placeMax = 3*5 + 4
+
+func appendPlace(b []byte, p segment.Place) []byte {
+	b = binary.AppendUvarint(b, uint64(p.Size))
+	if p.Size == 0 {
+		return b
 	}
-	return l, nil
+	b = binary.AppendUvarint(b, uint64(p.File))
+	b = binary.AppendUvarint(b, uint64(p.Offset))
+	return binary.BigEndian.AppendUint32(b, p.Sum)
+}
+
+func (r *reader) place() (p segment.Place) {
+	p.Size = uint32(r.below(1 << 32))
+	if p.Size == 0 {
+		return p
+	}
+	p.File, p.Offset = uint32(r.below(1<<32)), uint32(r.below(1<<32))
+	if b := r.bytes(4); b != nil {
+		p.Sum = binary.BigEndian.Uint32(b)
+	}
+	if p.File == 0 || r.bad {
+		r.fail()
+		return segment.Place{}
+	}
+	return p
 }
 
 // decode replaces the record by what b holds, reusing its lists.
@@ -68,8 +95,7 @@ func (rec *record) decode(b []byte) error {
 	r := reader{b: b}
 	rec.txs, rec.spent, rec.created = rec.txs[:0], rec.spent[:0], rec.created[:0]
 	rec.link = r.link()
-	rec.rawSize = int(r.below(1 << 40))
-	rec.chunks = int(r.below(1 << 16))
+	rec.raw = r.place()
 	rec.made = r.uvarint()
 	rec.used = r.uvarint()
 	for n := r.count(32 + 1 + 2); n > 0 && !r.bad; n-- {

@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"github.com/ourotail/ourotail/internal/disk"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // discardedDir is what a database is called once it is given up. Renaming is one
@@ -45,7 +48,7 @@ func (s *Store) startOver() error {
 	if err := os.Rename(db, filepath.Join(dir, discardedDir)); err != nil {
 		return err
 	}
-	if err := syncDir(dir); err != nil {
+	if err := disk.SyncDir(dir); err != nil {
 		return err
 	}
 	return s.step("discarded")
@@ -78,7 +81,7 @@ func (s *Store) dropDiscarded() error {
 // ours tells the files that Badger and we make.
 func ours(name string) bool {
 	switch filepath.Ext(name) {
-	case ".sst", ".mem", ".vlog":
+	case ".sst", ".mem", ".vlog", segment.Ext:
 		return strings.Trim(strings.TrimSuffix(name, filepath.Ext(name)), "0123456789") == ""
 	}
 	switch name {

@@ -73,18 +73,19 @@ func (s *Store) target(to chain.Point) (int, error) {
 // transaction, at least one.
 func (s *Store) undoSome(keep int) error {
 	s.ops.reset()
-	s.known = s.known[:0]
+	s.known, s.undone = s.known[:0], s.undone[:0]
 	h := s.head
 	top := len(s.links)
 	err := s.db.View(func(txn *badger.Txn) error {
 		for top > keep+1 {
-			n, bytes := s.ops.mark()
+			mark := s.ops.mark()
 			before := h
 			if err := s.undo(txn, &h, s.links[top-1], s.links[top-2]); err != nil {
 				return err
 			}
-			if !s.limits.fit(&s.ops) && n > 0 {
-				s.ops.cut(n, bytes)
+			if !s.limits.fit(&s.ops) && mark.ops > 0 {
+				s.ops.cut(mark)
+				s.undone = s.undone[:len(s.undone)-1]
 				h = before
 				return nil
 			}
@@ -101,18 +102,21 @@ func (s *Store) undoSome(keep int) error {
 	if err := s.apply(&s.ops, &h); err != nil {
 		return err
 	}
-	for _, l := range s.links[top:] {
-		s.orphans[l.Point.Hash] = l
-	}
+	s.undoneBytes += s.ops.bytes
 	s.committed(h, s.links[:top])
 	return nil
 }
 
 // undo plans taking back one block: what it made goes, what it spent loses its
-// mark. What it both made and spent goes with its mark.
+// mark. What it both made and spent goes with its mark. What it did is kept with
+// the orphan.
 func (s *Store) undo(txn *badger.Txn, h *head, l, below chain.Link) error {
 	rec, ops := &s.rec, &s.ops
-	found, err := get(txn, appendPositionKey(nil, keyRecord, l.Position()), rec.decode)
+	var record []byte
+	found, err := get(txn, appendPositionKey(nil, keyRecord, l.Position()), func(v []byte) error {
+		record = append(ops.arena.take(len(v)), v...)
+		return rec.decode(record)
+	})
 	if err != nil {
 		return err
 	}
@@ -121,6 +125,10 @@ func (s *Store) undo(txn *badger.Txn, h *head, l, below chain.Link) error {
 		return fmt.Errorf("%w: the journal has no record of %s", ErrDamaged, l.At())
 	case rec.link != l:
 		return fmt.Errorf("%w: the journal has %s where the chain has %s", ErrDamaged, rec.link.At(), l.At())
+	}
+	o := orphan{link: l, raw: rec.raw}
+	if o.contents, err = s.keepContents(txn); err != nil {
+		return fmt.Errorf("block %s: %w", l.At(), err)
 	}
 	for _, ref := range rec.created {
 		if h.index != indexNone {
@@ -150,9 +158,7 @@ func (s *Store) undo(txn *badger.Txn, h *head, l, below chain.Link) error {
 	h.marks -= used
 	h.link = below
 	ops.del(appendPositionKey(ops.arena.take(positionKeySize), keyRecord, l.Position()))
-	for i := range rec.chunks {
-		ops.del(appendRawKey(ops.arena.take(positionKeySize+2), l.Position(), i))
-	}
-	ops.set(appendOrphanKey(ops.arena.take(33), l.Point.Hash), appendLink(ops.arena.take(linkMax), l))
+	ops.set(appendOrphanKey(ops.arena.take(33), l.Point.Hash), append(appendPlace(ops.arena.take(placeMax+len(record)), o.contents), record...))
+	s.undone = append(s.undone, o)
 	return nil
 }

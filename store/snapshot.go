@@ -8,17 +8,19 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
 // Snapshot is the store at one head, whatever is committed after it was opened.
 // Any number of goroutines may read it. While it is open Badger keeps what it
 // shows: one that stays open for hours keeps hours of garbage.
 type Snapshot struct {
-	store *Store
-	txn   *badger.Txn
-	head  head
-	err   error // why it shows nothing
-	refs  atomic.Int32
+	store  *Store
+	txn    *badger.Txn
+	blocks *segment.View
+	head   head
+	err    error // why it shows nothing
+	refs   atomic.Int32
 
 	mu      sync.Mutex
 	walkers []*walker // not lent
@@ -34,7 +36,13 @@ func (s *Store) Snapshot() *Snapshot {
 		v.err = ErrClosed
 		return v
 	}
-	v.txn = s.view()
+	for { // what the database names must be in the files that we see
+		v.blocks = s.blocks.View()
+		if v.txn = s.view(); v.blocks == s.blocks.View() {
+			break
+		}
+		v.txn.Discard()
+	}
 	_, v.err = get(v.txn, headKey, func(b []byte) (err error) {
 		v.head, err = decodeHead(b)
 		return err
@@ -126,21 +134,8 @@ func (v *Snapshot) Effects(at chain.Position, dst *chain.Effects) error {
 		return fmt.Errorf("%w at height %d", ErrNoRecord, at.Height)
 	}
 	dst.Link, dst.Txs, dst.Journal = rec.link, rec.txs, true
-	dst.Raw = make([]byte, 0, rec.rawSize)
-	for i := range rec.chunks {
-		found, err := get(v.txn, appendRawKey(nil, at, i), func(b []byte) error {
-			dst.Raw = append(dst.Raw, b...)
-			return nil
-		})
-		if err == nil && !found {
-			err = fmt.Errorf("%w: part %d of block %s is gone", ErrDamaged, i, rec.link.At())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if len(dst.Raw) != rec.rawSize {
-		return fmt.Errorf("%w: block %s has %d bytes, its record says %d", ErrDamaged, rec.link.At(), len(dst.Raw), rec.rawSize)
+	if dst.Raw, err = readBlock(v.blocks, rec.raw); err != nil {
+		return fmt.Errorf("block %s: %w", rec.link.At(), err)
 	}
 	if dst.Spent, err = v.contents(rec.spent, dst.Spent[:0]); err != nil {
 		return fmt.Errorf("block %s: %w", rec.link.At(), err)

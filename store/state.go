@@ -7,9 +7,9 @@ import (
 	"github.com/ourotail/ourotail/chain"
 )
 
-// formatVersion is written into every store. A store with a higher one is
-// refused.
-const formatVersion = 1
+// formatVersion is written into every store. A store with another one is refused:
+// 1 kept blocks in the database.
+const formatVersion = 2
 
 // meta is what a store was made for; it is written once.
 type meta struct {
@@ -28,12 +28,12 @@ func appendMeta(b []byte, m meta) []byte {
 	return binary.AppendUvarint(b, uint64(m.made))
 }
 
-// decodeMeta refuses a newer version before it looks at anything behind it.
+// decodeMeta refuses another version before it looks at anything behind it.
 func decodeMeta(b []byte) (m meta, err error) {
 	r := reader{b: b}
 	m.version = r.uvarint()
-	if !r.bad && m.version > formatVersion {
-		return m, fmt.Errorf("%w: it has format %d, this program knows up to %d", ErrFormat, m.version, formatVersion)
+	if !r.bad && m.version > 0 && m.version != formatVersion {
+		return m, fmt.Errorf("%w: it has format %d, this program knows %d", ErrFormat, m.version, formatVersion)
 	}
 	m.magic = uint32(r.below(1 << 32))
 	m.k = r.height()

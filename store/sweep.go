@@ -1,10 +1,7 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -28,14 +25,9 @@ func (s *Store) due(h *head) chain.Position {
 
 // planSweep adds to s.ops what is due, as far as it fits the transaction, and
 // returns the links that remain in memory. Records of the transaction being
-// planned wait for the next.
-func (s *Store) planSweep(h *head, links []chain.Link) ([]chain.Link, error) {
-	for _, l := range s.orphansDue(h.highest) {
-		if !s.limits.fit(&s.ops) {
-			break
-		}
-		s.forget(l.Point.Hash)
-	}
+// planned wait for the next. all tells that no more blocks are waiting.
+func (s *Store) planSweep(h *head, links []chain.Link, all bool) ([]chain.Link, error) {
+	s.planOrphans(h.highest, all)
 	limit := s.due(h)
 	if top := s.head.link.Position(); limit.Compare(top) > 0 {
 		limit = top
@@ -61,51 +53,16 @@ func (s *Store) planSweep(h *head, links []chain.Link) ([]chain.Link, error) {
 	return links, err
 }
 
-// forget removes an orphan in the transaction being planned.
-func (s *Store) forget(hash chain.Hash) {
-	s.ops.del(appendOrphanKey(s.ops.arena.take(33), hash))
-	s.known = append(s.known, hash)
-}
-
-// orphansMax is how many undone blocks are remembered. A chain that forks over and
-// over in one place would otherwise leave more of them than of itself.
-func (s *Store) orphansMax() int { return int(max(8*s.opts.K, 1024)) }
-
-// orphansDue returns the undone blocks that need not be remembered: those too deep
-// for a fork to come back to, and of too many the lowest.
-func (s *Store) orphansDue(highest chain.Height) (due []chain.Link) {
-	deep := highest - s.opts.K
-	for _, l := range s.orphans {
-		if l.Height < deep {
-			due = append(due, l)
-		}
-	}
-	over := len(s.orphans) - len(due) - s.orphansMax()
-	if over <= 0 {
-		return due
-	}
-	rest := make([]chain.Link, 0, len(s.orphans)-len(due))
-	for _, l := range s.orphans {
-		if l.Height >= deep {
-			rest = append(rest, l)
-		}
-	}
-	slices.SortFunc(rest, func(a, b chain.Link) int {
-		return cmp.Or(a.Position().Compare(b.Position()), bytes.Compare(a.Point.Hash[:], b.Point.Hash[:]))
-	})
-	return append(due, rest[:over]...)
-}
-
 // sweepDue sweeps in transactions of its own what did not fit a commit.
 func (s *Store) sweepDue() error {
 	for {
 		h := s.head
-		if s.due(&h).Compare(h.swept) <= 0 && len(s.orphansDue(h.highest)) == 0 {
+		if s.due(&h).Compare(h.swept) <= 0 && len(s.orphansDue(h.highest, true)) == 0 {
 			return nil
 		}
 		s.ops.reset()
-		s.known = s.known[:0]
-		links, err := s.planSweep(&h, s.links)
+		s.known, s.undone = s.known[:0], s.undone[:0]
+		links, err := s.planSweep(&h, s.links, true)
 		if err != nil {
 			return fmt.Errorf("sweep: %w", err)
 		}
@@ -178,11 +135,11 @@ func (sw *sweeper) leftOvers() error {
 // record sweeps s.rec; false if it does not fit any more.
 func (sw *sweeper) record() (bool, error) {
 	s, rec := sw.s, &sw.s.rec
-	n, bytes := s.ops.mark()
+	mark := s.ops.mark()
 	before := *sw.h
 	err := sw.drop(rec)
-	if err == nil && !s.limits.fit(&s.ops) && n > 0 {
-		s.ops.cut(n, bytes)
+	if err == nil && !s.limits.fit(&s.ops) && mark.ops > 0 {
+		s.ops.cut(mark)
 		*sw.h = before
 		return false, nil
 	}
@@ -213,9 +170,7 @@ func (sw *sweeper) drop(rec *record) error {
 		}
 	}
 	ops.del(appendPositionKey(ops.arena.take(positionKeySize), keyRecord, rec.link.Position()))
-	for i := range rec.chunks {
-		ops.del(appendRawKey(ops.arena.take(positionKeySize+2), rec.link.Position(), i))
-	}
+	ops.drop = append(ops.drop, rec.raw)
 	return nil
 }
 

@@ -9,17 +9,53 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 
 	"github.com/ourotail/ourotail/internal/disk"
+	"github.com/ourotail/ourotail/store/internal/segment"
 )
 
-// Verify reads every table and compares each block with its checksum, as opening
-// does: Badger takes what lies in a damaged block for absent. A store that is
+// Verify reads every table and every file of blocks and compares them with their
+// checksums, as opening does: Badger takes what lies in a damaged block of a table
+// for absent. A store that is
 // open for months should be asked now and then. An error that wraps ErrDamaged
 // also ends writing. It may be called from any goroutine.
 func (s *Store) Verify(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	return s.verify(ctx)
+	if err := s.verify(ctx); err != nil {
+		return err
+	}
+	v := s.Snapshot()
+	defer v.Close()
+	err := v.verifyBlocks(ctx)
+	if errors.Is(err, ErrDamaged) {
+		s.failed(err)
+	}
+	return err
+}
+
+// verifyBlocks reads all that the snapshot's records and orphans name.
+func (v *Snapshot) verifyBlocks(ctx context.Context) error {
+	if v.err != nil {
+		return v.err
+	}
+	var places []segment.Place
+	for kind, read := range map[byte]func([]byte) error{
+		keyRecord: func(b []byte) error {
+			_, raw, err := recordStart(b)
+			places = append(places, raw)
+			return err
+		},
+		keyOrphan: func(b []byte) error {
+			o, err := readOrphan(b)
+			places = append(places, o.raw, o.contents)
+			return err
+		},
+	} {
+		if err := each(v.txn, []byte{kind}, func(_, b []byte) error { return read(b) }); err != nil {
+			return err
+		}
+	}
+	return verifyBlocks(ctx, v.blocks, places)
 }
 
 func (s *Store) verify(ctx context.Context) error {
@@ -54,6 +90,7 @@ type DiskUse struct {
 	TableBytes int64 // in them
 	StaleBytes int64 // of those, what the next compaction of their level drops, as far as known
 	LogBytes   int64 // in write-ahead files
+	BlockBytes int64 // in files of blocks
 	UnmergedL0 int   // tables that wait to be merged with the others
 }
 
@@ -68,5 +105,6 @@ func (s *Store) DiskUse() (u DiskUse) {
 		}
 	}
 	u.LogBytes = disk.Allocated(filepath.Join(s.opts.Dir, "db"), ".mem", ".vlog")
+	u.BlockBytes = disk.Allocated(filepath.Join(s.opts.Dir, "db"), segment.Ext)
 	return u
 }

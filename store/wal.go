@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/ourotail/ourotail/internal/disk"
 )
 
 // wal syncs Badger's write-ahead files, which are mapped files numbered in the
@@ -63,7 +65,7 @@ func syncLogs(logs []walTail) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(datasync(f), f.Close()); err != nil {
+		if err := errors.Join(disk.Sync(f), f.Close()); err != nil {
 			return fmt.Errorf("sync %s: %w", t.path, err)
 		}
 	}
@@ -78,7 +80,7 @@ func memFile(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("
 // Badger begins a new file before it writes a transaction, never within one.
 func (w *wal) sync() error {
 	for {
-		if err := datasync(w.file); err != nil {
+		if err := disk.Sync(w.file); err != nil {
 			return fmt.Errorf("sync %s: %w", w.file.Name(), err)
 		}
 		next, err := os.Open(w.path(w.n + 1))
@@ -91,7 +93,7 @@ func (w *wal) sync() error {
 		_ = w.file.Close() // it was only synced through
 		w.file = next
 		w.n++
-		if err := syncDir(w.dir); err != nil {
+		if err := disk.SyncDir(w.dir); err != nil {
 			return fmt.Errorf("sync %s: %w", w.dir, err)
 		}
 		if err := w.next(w.n); err != nil {
@@ -101,11 +103,3 @@ func (w *wal) sync() error {
 }
 
 func (w *wal) close() error { return w.file.Close() }
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

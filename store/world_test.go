@@ -22,14 +22,15 @@ type world struct {
 	live    map[chain.TxIn]chain.Output
 	base    int // index of the newest block that cannot be undone, -1 for none
 	highest chain.Height
-	orphans map[chain.Hash]chain.Link
-	serial  uint64 // makes every hash new
+	orphans map[chain.Hash]*chain.Effects
+	undone  []chain.Hash // in the order in which they were
+	serial  uint64       // makes every hash new
 }
 
 func newWorld(k chain.Height, archive bool, genesis int) *world {
 	w := &world{
 		k: k, archive: archive, base: -1, highest: chain.OriginHeight,
-		live: map[chain.TxIn]chain.Output{}, orphans: map[chain.Hash]chain.Link{},
+		live: map[chain.TxIn]chain.Output{}, orphans: map[chain.Hash]*chain.Effects{},
 	}
 	for i := range genesis {
 		o := w.output(chain.TxIn{ID: w.hash()}, chain.Link{Height: chain.OriginHeight, Era: chain.Byron}, 0, uint64(i))
@@ -209,6 +210,17 @@ func (w *world) commit(blocks []*chain.Effects) {
 			delete(w.orphans, h)
 		}
 	}
+	kept := w.undone[:0:0]
+	for _, h := range w.undone {
+		if w.orphans[h] != nil {
+			kept = append(kept, h)
+		}
+	}
+	for len(kept) > int(w.k) {
+		delete(w.orphans, kept[0])
+		kept = kept[1:]
+	}
+	w.undone = kept
 }
 
 // floor is the index of the oldest block that may be rolled back to.
@@ -231,7 +243,8 @@ func (w *world) undo() {
 	for _, o := range e.Created {
 		delete(w.live, o.Ref)
 	}
-	w.orphans[e.Point.Hash] = e.Link
+	w.orphans[e.Point.Hash] = e
+	w.undone = append(slices.DeleteFunc(w.undone, func(h chain.Hash) bool { return h == e.Point.Hash }), e.Point.Hash)
 }
 
 // at is the i-th block's link, origin for -1.

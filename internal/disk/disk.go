@@ -1,7 +1,9 @@
-// Package disk asks how much room there is, and how much files take.
+// Package disk asks how much room there is and how much files take, and makes
+// what was written durable.
 package disk
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,4 +26,13 @@ func Allocated(dir string, endings ...string) (n int64) {
 		}
 	}
 	return n
+}
+
+// SyncDir makes durable which files a folder has.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
