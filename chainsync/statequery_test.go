@@ -17,7 +17,10 @@ import (
 const protoStateQuery = 7
 
 // ask reads one state query message; several may come in one segment.
-func (p *peer) ask(want string) error {
+func (p *peer) ask(want string) error { return p.hear(protoStateQuery, want) }
+
+// hear is ask for any protocol.
+func (p *peer) hear(on uint16, want string) error {
 	got := ""
 	for len(got) < len(want) {
 		if p.left == "" {
@@ -25,7 +28,7 @@ func (p *peer) ask(want string) error {
 			if err != nil {
 				return err
 			}
-			if proto != protoStateQuery {
+			if proto != on {
 				return fmt.Errorf("%w: got %x on protocol %d", errPeer, b, proto)
 			}
 			p.left = hex.EncodeToString(b)
