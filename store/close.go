@@ -48,7 +48,7 @@ func (s *Store) release() error {
 	if err := s.failure.Load(); err != nil {
 		errs = append(errs, *err)
 	}
-	if s.lock != nil {
+	if s.lock != nil && !s.abandoned {
 		errs = append(errs, s.lock.Unlock())
 	}
 	return errors.Join(errs...)
@@ -77,6 +77,9 @@ func (s *Store) lastRecord() error {
 // room; then it is left as a kill leaves it, and false returned: Badger is still
 // at it.
 func (s *Store) closeDB() (bool, error) {
+	if err := s.roomFor("closing the database", roomToClose(filepath.Join(s.opts.Dir, "db"))); err != nil {
+		return false, fmt.Errorf("the database was left as it is, the next start recovers it: %w", err)
+	}
 	if s.opts.events.stuck.Load() {
 		return false, fmt.Errorf("the database was not closed, end the process; the next start recovers it: %w", *s.failure.Load())
 	}

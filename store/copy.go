@@ -16,6 +16,9 @@ import (
 // it lies: Badger reads from a folder of links to its tables, with copies of the
 // rest, the write-ahead files as far as they are whole. done gives it up.
 func openCopy(dir string, f *files, log *slog.Logger) (_ *badger.DB, done func() error, err error) {
+	if err := filesFor(f); err != nil {
+		return nil, nil, err
+	}
 	folder, err := os.MkdirTemp("", "ourotail-")
 	if err != nil {
 		return nil, nil, err
@@ -49,6 +52,9 @@ func openCopy(dir string, f *files, log *slog.Logger) (_ *badger.DB, done func()
 	opts := badgerOptions(Options{Memory: MinMemory, Logger: log}, folder).WithReadOnly(true)
 	opts = opts.WithMemTableSize(max(opts.MemTableSize, f.memTable()))
 	db, err := badger.Open(opts)
+	if err != nil && fromSystem(err) != nil {
+		return nil, nil, fmt.Errorf("open the database in %s: %w", dir, fromSystem(err))
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: open the database in %s: %w", ErrDamaged, dir, err)
 	}

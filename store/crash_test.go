@@ -209,7 +209,7 @@ func killEverywhere(t *testing.T, seed uint64, hit map[string]int) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []string{"write", "part", "seal", "apply", "head", "drop", "undo", "sweep", "index"} {
+	for _, step := range []string{"blocks", "write", "part", "seal", "apply", "head", "drop", "undo", "sweep", "index"} {
 		if hit[step] == 0 {
 			t.Errorf("no kill before step %q; the kills were %v", step, hit)
 		}

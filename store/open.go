@@ -3,18 +3,14 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/gofrs/flock"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/store/internal/segment"
@@ -27,11 +23,13 @@ type Store struct {
 	log    *slog.Logger
 	db     *badger.DB
 	wal    *wal // nil where nothing is synced: tests
-	lock   *flock.Flock
+	lock   locks
 	limits limits
 	hook   func(string) error
 	closed atomic.Bool
 	opened bool // Open came to its end
+
+	abandoned bool // Badger is still at something that it will not end
 
 	failure  atomic.Pointer[error] // of Badger's own goroutines
 	failing  chan struct{}         // closed once there is a failure
@@ -153,12 +151,6 @@ func (s *Store) openDB() (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	// Badger panics on some kinds of damage that checkTables does not look for.
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v", ErrDamaged, r)
-		}
-	}()
 	s.opts.events = &badgerEvents{fail: s.failed}
 	opts := badgerOptions(s.opts, dir)
 	memTable, err := s.examine(dir, opts)
@@ -172,26 +164,16 @@ func (s *Store) openDB() (err error) {
 	// would end this one.
 	if memTable > opts.MemTableSize {
 		s.log.Info("making tables of larger write-ahead files", "bytes", memTable)
-		if s.db, err = badger.Open(opts.WithMemTableSize(memTable)); err == nil {
-			err = s.db.Close()
+		db, err := s.openBadger(opts.WithMemTableSize(memTable))
+		if err == nil {
+			err = db.Close()
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		s.db, err = badger.Open(opts)
-	}
-	if err != nil {
-		s.db = nil
-		if strings.Contains(err.Error(), "Cannot acquire directory lock") { // Badger's errors wrap nothing
-			return holder(s.opts.Dir)
-		}
-		var path *fs.PathError
-		var number syscall.Errno
-		if errors.As(err, &path) || errors.As(err, &number) { // no permission, no space
-			return fmt.Errorf("open the database in %s: %w", dir, err)
-		}
-		return fmt.Errorf("%w: open the database in %s: %w", ErrDamaged, dir, err)
-	}
-	return nil
+	s.db, err = s.openBadger(opts)
+	return err
 }
 
 // examine checks the files against each other and against our own record, and
@@ -227,6 +209,12 @@ func (s *Store) examine(dir string, opts badger.Options) (memTable int64, err er
 		if err := syncLogs(f.logs); err != nil {
 			return 0, err
 		}
+	}
+	if err := filesFor(&f); err != nil {
+		return 0, err
+	}
+	if err := s.roomFor("opening the database", roomToOpen(&f, opts)); err != nil {
+		return 0, err
 	}
 	// Badger is about to remove and rename files; what they hold is known.
 	own.version, own.log = f.newest, 0
