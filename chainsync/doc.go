@@ -13,8 +13,10 @@
 //	socket -> reader (slab) -> segments -> chain-sync: messages -> queue -> Next
 //	                                    -> others:     inbox -> gouroboros' muxer
 //
-// Acquire asks the node for its ledger at a point: over gouroboros' protocol
-// machinery, with answers kept as bytes.
+// Acquire asks the node for its ledger at a point (unspent outputs, protocol
+// parameters, the calendar of eras), Mempool for what waits to get into a block,
+// and Submit hands in a transaction: over gouroboros' protocol machinery, with
+// answers kept as bytes and read here.
 //
 // # Who brakes
 //

@@ -39,7 +39,9 @@ client: the blocks of a node's ImmutableDB folder, or a generated chain with eve
 kind of transaction, from Byron to Conway, that grows and forks.
 
 A generated chain has a network magic and genesis of its own: its config.json and
-genesis files are written beside the socket, for --config of run and tail.
+genesis files are written beside the socket, for --config of run and tail. It also
+answers what params, time and mempool ask, and takes what submit submits: checked
+against its ledger, but for signatures and scripts, it is in the next block.
 
 With --out nothing is served: a chain of --blocks blocks is written to a folder, as
 an ImmutableDB in its folder immutable, with config.json, a line for each block in

@@ -43,6 +43,7 @@ const exitHelp = `Exit codes:
   11                audit: the node does not agree with the directory
   12                the disk has too little room to go on safely
   13                the data directory is damaged, or check found differences
+  14                submit: the ledger rejects the transaction
 `
 
 // codedError carries the exit code of a failure.
@@ -120,8 +121,10 @@ func classify(err error) int {
 		return exitDiverged
 	case errors.Is(err, immutabledb.ErrNotOurs):
 		return exitDiverged
-	case errors.As(err, &files):
+	case errors.As(err, &files), errors.Is(err, ledger.ErrNotATx):
 		return exitBadInput
+	case errors.Is(err, chainsync.ErrRejected):
+		return exitRejected
 	case errors.As(err, &node):
 		return exitNode
 	case errors.Is(err, ledger.ErrNeedGenesis):
