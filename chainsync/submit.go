@@ -35,8 +35,10 @@ func (e *RejectedError) Error() string { return reject.Text(e.Raw) }
 // was sent, if tx is no transaction. With any other error nobody knows whether
 // the node has it. To submit it again is safe: nothing can be spent twice.
 //
-// Submissions on one connection wait for each other. Once a ctx has ended while
-// the node owed an answer, the connection is over.
+// Submissions on one connection wait for each other. A node whose mempool is full
+// answers when there is room again, so a follower does better to submit on a
+// connection of its own: after Config.AnswerTimeout, or once a ctx has ended
+// while the node owed an answer, the connection is over.
 func (c *Conn) Submit(ctx context.Context, era chain.Era, tx []byte) (chain.TxID, error) {
 	id, err := ledger.TxID(tx)
 	if err != nil {

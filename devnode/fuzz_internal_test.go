@@ -117,3 +117,22 @@ func FuzzStateQuery(f *testing.F) {
 		}
 	})
 }
+
+// Whatever is submitted, or asked about the mempool, is read or refused.
+func FuzzTxMessages(f *testing.F) {
+	f.Add([]byte{0x82, 6, 0xd8, 24, 0x47, 0x84, 0xa1, 0, 0x80, 0xa0, 0xf5, 0xf6})
+	f.Add(append([]byte{0x82, 6, 0x58, 32}, make([]byte, 32)...))
+	f.Add(append([]byte{0x58, 32}, make([]byte, 32)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		era, tx, err := parseTx(b, 0)
+		switch {
+		case err != nil && !errors.Is(err, ErrProtocol):
+			t.Fatal(err)
+		case err == nil && (era <= chain.Byron || era > chain.Dijkstra || len(tx) > len(b)):
+			t.Errorf("%v %x", era, tx)
+		}
+		if _, err := parseTxID(b, 0); err != nil && !errors.Is(err, ErrProtocol) {
+			t.Fatal(err)
+		}
+	})
+}

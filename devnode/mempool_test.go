@@ -303,3 +303,21 @@ func TestMonitorAwaits(t *testing.T) {
 		t.Errorf("%s, want %s", hex.EncodeToString(got), hex.EncodeToString(want))
 	}
 }
+
+// TestFolderTakesNoTransactions: a chain of blocks alone has an empty mempool,
+// and rejects what is submitted in words instead of dropping the client.
+func TestFolderTakesNoTransactions(t *testing.T) {
+	srv := devtest.Start(t, devnode.Config{Chain: devnode.NewChain()})
+	cl := connect(t, srv, forge.DefaultMagic)
+	cl.send(devnode.ProtocolTxSubmission, wire.Embedded([]byte{0x82, 0, 0x82, 6}, []byte{0x84, 0xa0, 0xa0, 0xf5, 0xf6}))
+	got := cl.message(devnode.ProtocolTxSubmission)
+	if r, err := reject.Decode(got[2:]); got[1] != 2 || err != nil || r.Failures[0].Name != "ConwayMempoolFailure" {
+		t.Errorf("%x: %+v, %v", got, r, err)
+	}
+	for _, step := range [][2][]byte{{{0x81, 1}, {0x82, 2, 0}}, {{0x81, 5}, {0x81, 6}}} {
+		cl.send(devnode.ProtocolTxMonitor, step[0])
+		if got := cl.message(devnode.ProtocolTxMonitor); !bytes.Equal(got, step[1]) {
+			t.Errorf("%x is answered with %x", step[0], got)
+		}
+	}
+}
