@@ -64,8 +64,8 @@ known.`,
 			} else {
 				err = printAudit(cmd.OutOrStdout(), r)
 			}
-			if n := len(r.Differences); err == nil && n > 0 {
-				err = coded(exitDiffers, fmt.Errorf("the node does not agree on %s of %s", thousands(uint64(n)), plural(r.Checked, "output")))
+			if n := len(r.Differences); n > 0 { // whoever reads it, or not
+				err = errors.Join(coded(exitDiffers, fmt.Errorf("the node does not agree on %s of %s", thousands(uint64(n)), plural(r.Checked, "output"))), err)
 			}
 			return err
 		},

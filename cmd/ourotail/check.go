@@ -61,10 +61,10 @@ It exits with 13 if anything is wrong.`,
 			} else {
 				err = printCheck(cmd.OutOrStdout(), r, time.Since(began))
 			}
-			if err != nil || r.OK {
-				return err
+			if !r.OK {
+				err = errors.Join(coded(exitDamaged, fmt.Errorf("%s is not as it should be: %s", dir, r.Repair)), err)
 			}
-			return coded(exitDamaged, fmt.Errorf("%s is not as it should be: %s", dir, r.Repair))
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,25 +44,14 @@ func TestCheckAndResync(t *testing.T) {
 		t.Errorf("it says\n%s", text)
 	}
 
-	tables, err := filepath.Glob(filepath.Join(dir, "db", "*.sst"))
-	if err != nil || len(tables) == 0 {
-		t.Fatal(tables, err)
-	}
-	b, err := os.ReadFile(tables[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[len(b)/3] ^= 1
-	if err := os.WriteFile(tables[0], b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spoilt := spoilTable(t, dir)
 	bad, errs := check(exitDamaged)
-	if bad.OK || len(bad.Findings) != 1 || bad.Findings[0].Kind != "table" || !strings.Contains(bad.Findings[0].First, filepath.Base(tables[0])) || !strings.Contains(errs, "--resync") {
+	if bad.OK || len(bad.Findings) != 1 || bad.Findings[0].Kind != "table" || !strings.Contains(bad.Findings[0].First, spoilt) || !strings.Contains(errs, "--resync") {
 		t.Errorf("%+v, %s", bad, errs)
 	}
 	for _, args := range [][]string{run, {"status", "--data-dir", dir}, {"utxos", "--data-dir", dir}} {
 		_, errs, code := ourotailCmd(t.Context(), args...)
-		if code != exitDamaged || !strings.Contains(errs, filepath.Base(tables[0])) || !strings.Contains(errs, "--resync") {
+		if code != exitDamaged || !strings.Contains(errs, spoilt) || !strings.Contains(errs, "--resync") {
 			t.Errorf("%s on a damaged directory: exit code %d: %s", args[0], code, errs)
 		}
 	}

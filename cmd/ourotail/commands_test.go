@@ -40,15 +40,8 @@ func (l *lockedBuffer) String() string {
 // ourotailCmd runs the command line and returns what it printed.
 func ourotailCmd(ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	var out, errs lockedBuffer
-	cmd := newRoot()
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(ctx)
-	if err != nil {
-		errs.Write([]byte(describe(err)))
-	}
-	return out.String(), errs.String(), exitCode(err)
+	code = execute(ctx, args, strings.NewReader(""), &out, &errs)
+	return out.String(), errs.String(), code
 }
 
 func must(t *testing.T, args ...string) string {

@@ -51,7 +51,7 @@ with the generator's own ledger.`,
 				ctx, stop = context.WithTimeout(ctx, duration)
 				defer stop()
 			}
-			return demo(ctx, cmd, seed, interval)
+			return ended(ctx, demo(ctx, cmd, seed, interval))
 		},
 	}
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "another seed, another chain")
@@ -111,7 +111,7 @@ func demo(ctx context.Context, cmd *cobra.Command, seed uint64, interval time.Du
 	fmt.Fprintf(cmd.OutOrStdout(), "A generated chain on %s, a block every %v, forks now and then.\nWatching %d addresses: green created, red spent, yellow a fork. Ctrl-C ends it.\n\n", socket, interval, len(arms))
 	cfg := ourotail.Config{SocketPath: socket, Genesis: genesis, DataDir: filepath.Join(dir, "data"), Memory: 64 << 20, Logger: quieter(log)}
 	t := &tail{query: query.AnyOf(arms...), out: out, opts: hub.Options{Start: hub.Origin, Bound: hub.Unbounded}}
-	if err := t.follow(ctx, cmd, cfg); err != nil {
+	if err := ended(ctx, t.follow(ctx, cmd, cfg)); err != nil {
 		return err
 	}
 	return demoVerdict(cmd, c, cfg.DataDir)

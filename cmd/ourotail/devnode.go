@@ -148,7 +148,9 @@ func (f *devnodeFlags) serveGenerated(cmd *cobra.Command, log *slog.Logger) erro
 	if err := c.Extend(f.blocks); err != nil {
 		return err
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), "config", filepath.Join(dir, "config.json"))
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), "config", filepath.Join(dir, "config.json")); err != nil && !readerGone(err) {
+		return err
+	}
 	return f.serve(cmd.Context(), cmd, devnode.Config{Magic: opts.Magic, Chain: c, Logger: log,
 		Interval: f.interval, ForkRate: f.forkRate, MaxDepth: f.maxDepth, Seed: f.seed, WallClock: f.wallClock})
 }
@@ -159,6 +161,9 @@ func (f *devnodeFlags) serve(ctx context.Context, cmd *cobra.Command, cfg devnod
 		return err
 	}
 	cfg.Socket, cfg.Behaviour.OnReply = f.socket, fault
-	fmt.Fprintf(cmd.OutOrStdout(), "serving %s up to %s on %s\n", plural(cfg.Chain.Len(), "block"), cfg.Chain.Tip(), f.socket)
-	return devnode.Serve(ctx, cfg)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "serving %s up to %s on %s\n", plural(cfg.Chain.Len(), "block"), cfg.Chain.Tip(), f.socket)
+	if err != nil && !readerGone(err) { // who has read enough may still want the node
+		return err
+	}
+	return ended(ctx, devnode.Serve(ctx, cfg))
 }

@@ -117,7 +117,7 @@ func newDrillTail() *cobra.Command {
 			if err != nil {
 				return coded(exitUsage, err)
 			}
-			return drill.Tail(cmd.Context(), spec, cmd.InOrStdin(), cmd.OutOrStdout(), log)
+			return ended(cmd.Context(), drill.Tail(cmd.Context(), spec, cmd.InOrStdin(), cmd.OutOrStdout(), log))
 		},
 	}
 }

@@ -20,12 +20,7 @@ import (
 // TestMain lets the test binary be the process that a drill starts and kills.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "drill-tail" {
-		cmd := newRoot()
-		if err := cmd.Execute(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(exitCode(err))
-		}
-		os.Exit(exitOK)
+		os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -90,21 +89,28 @@ func describe(err error) string {
 	return err.Error() + "\n  hint: " + hint
 }
 
+// exitCode is the code of the first of the errors that were joined, except that
+// damage goes before everything. What is no failure has been dropped: see
+// outcome.
 func exitCode(err error) int {
-	var c *codedError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &c):
-		return c.code
-	case errors.Is(err, context.Canceled), errors.Is(err, syscall.EPIPE):
-		return exitOK // asked to end, by a signal or by a reader that went away, and ended
+	code := exitOK
+	for _, e := range branches(err) {
+		switch c := classify(e); {
+		case c == exitDamaged:
+			return c
+		case code == exitOK:
+			code = c
+		}
 	}
-	return classify(err)
+	return code
 }
 
-// classify gives an error of the library its exit code.
+// classify gives an error its exit code.
 func classify(err error) int {
+	var c *codedError
+	if errors.As(err, &c) {
+		return c.code
+	}
 	var node *chainsync.Error
 	var disk *ourotail.DiskError
 	var files *immutabledb.Error

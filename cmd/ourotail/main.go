@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,11 +24,22 @@ func main() {
 		<-ctx.Done()
 		stop()
 	}()
+	os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// execute runs a command line, says on stderr what went wrong, and returns the
+// exit code.
+func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	out := &output{w: stdout}
 	cmd := newRoot()
+	cmd.SetArgs(args)
+	cmd.SetIn(stdin)
+	cmd.SetOut(out)
+	cmd.SetErr(stderr)
 	err := cmd.ExecuteContext(ctx)
-	code := exitCode(err)
-	if code != exitOK {
-		fmt.Fprintln(os.Stderr, "ourotail:", describe(err))
+	err = outcome(ctx, errors.Join(err, out.failed()))
+	if err != nil {
+		fmt.Fprintln(stderr, "ourotail:", describe(err))
 	}
-	os.Exit(code)
+	return exitCode(err)
 }

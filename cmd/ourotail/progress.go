@@ -18,6 +18,9 @@ import (
 
 // isTerminal tells whether a person looks at w.
 func isTerminal(w any) bool {
+	if o, ok := w.(*output); ok {
+		w = o.w
+	}
 	f, ok := w.(*os.File)
 	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
 }

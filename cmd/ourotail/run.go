@@ -60,7 +60,7 @@ the way of the first connection.`,
 				h := chain.Height(until)
 				cfg.Until = &h
 			}
-			return runFollower(cmd, cfg)
+			return ended(cmd.Context(), runFollower(cmd, cfg))
 		},
 	}
 	cmd.Flags().BoolVar(&exitAtTip, "exit-at-tip", false, "end once the node has no more blocks and the indexes are built")

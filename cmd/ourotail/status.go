@@ -52,10 +52,10 @@ directories with the same accumulator hold the same outputs.`,
 			} else {
 				err = printStatus(cmd.OutOrStdout(), s)
 			}
-			if err != nil || !check {
+			if !check {
 				return err
 			}
-			return verdict(dir, s)
+			return errors.Join(verdict(dir, s), err)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -72,7 +72,7 @@ canonical text has no line for them).`,
 			}
 			t := &tail{start: start, query: q, out: newPrinter(cmd.OutOrStdout(), format),
 				opts: hub.Options{Confirmations: chain.Height(confirmations), Bound: hub.Unbounded}}
-			return t.follow(cmd.Context(), cmd, cfg)
+			return ended(cmd.Context(), t.follow(cmd.Context(), cmd, cfg))
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "tip", "tip, origin, or a point SLOT.HASH")
@@ -119,7 +119,7 @@ func (t *tail) follow(ctx context.Context, cmd *cobra.Command, cfg ourotail.Conf
 	defer func() { err = errors.Join(err, f.Close()) }()
 	sub, err := t.subscribe(ctx, cmd, f, cfg)
 	if err != nil {
-		return ended(ctx, err)
+		return err
 	}
 	t.brake.watch(sub)
 	rep := newReporter(f, nil, cfg.Logger)
@@ -136,18 +136,10 @@ func (t *tail) follow(ctx context.Context, cmd *cobra.Command, cfg ourotail.Conf
 		}
 		read <- err
 	}()
-	err = attended(following, f, rep, f.Run)
+	err = ended(following, attended(following, f, rep, f.Run))
 	f.CloseSubscriptions() // unless they have failed, the reader gets what is left, then the end
-	if rerr := <-read; rerr != nil && !errors.Is(rerr, hub.ErrCancelled) {
-		return rerr // its own, or what following failed of
-	}
-	return ended(ctx, err)
-}
-
-// ended drops the error that is only the end that was asked for.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		return nil
+	if rerr := <-read; !errors.Is(rerr, hub.ErrCancelled) {
+		err = errors.Join(err, rerr) // its own, or what following failed of
 	}
 	return err
 }
