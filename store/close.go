@@ -11,12 +11,14 @@ import (
 	"github.com/ourotail/ourotail/internal/disk"
 )
 
-// Close waits for a write under way and closes the database. Snapshots must
-// have been closed before.
+// Close waits for what is under way and closes the database. What is asked of it
+// or of a snapshot afterwards is answered by ErrClosed, a long query ends with it. A
+// function that a query calls must not close the store.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
+	s.use.Lock() // for ever
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
@@ -124,7 +126,7 @@ func (s *Store) merge() {
 	}
 	began := time.Now()
 	err := s.db.Flatten(1)
-	use := s.DiskUse()
+	use := s.diskUse()
 	s.log.Info("merged the tables", "bytes_before", above+last, "bytes", use.TableBytes, "took", time.Since(began).Round(time.Millisecond))
 	if err != nil {
 		s.log.Debug("merging ended early", "error", err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ourotail/ourotail/chain"
 )
@@ -243,5 +245,67 @@ func TestSpent(t *testing.T) {
 			}
 			check(archive)
 		})
+	}
+}
+
+// TestCloseUnderReaders closes a store that many goroutines read: each is answered,
+// in the end by ErrClosed, and nobody reads what is no longer mapped.
+func TestCloseUnderReaders(t *testing.T) {
+	for range 5 {
+		opts := testOptions(t)
+		s := mustOpen(t, opts)
+		w := newWorld(opts.K, false, 0)
+		rnd := rand.New(rand.NewPCG(3, 4))
+		draw := func(_ string, low, high int) int { return low + rnd.IntN(high-low+1) }
+		for range 10 {
+			blocks := w.batch(5, func(int) bool { return true }, draw)
+			if err := s.Commit(blocks); err != nil {
+				t.Fatal(err)
+			}
+			w.commit(blocks)
+		}
+		ref := w.blocks[0].Created
+		v := s.Snapshot()
+		read := []func() error{
+			func() error {
+				return v.UTxOs(t.Context(), chain.Source{Kind: chain.SourceAll}, func(*chain.Output) error { return nil })
+			},
+			func() error { _, _, err := v.Links(100); return err },
+			func() error { return v.Effects(w.head().Position(), new(chain.Effects)) },
+			func() error { return s.Verify(t.Context()) },
+			func() error {
+				s.DiskUse()
+				if len(ref) == 0 {
+					return ErrClosed
+				}
+				_, _, err := v.Get(ref[0].Ref)
+				return err
+			},
+			func() error {
+				n := s.Snapshot()
+				defer n.Close()
+				_, _, err := n.LinkAt(w.head().Position())
+				return err
+			},
+		}
+		var group sync.WaitGroup
+		for _, f := range read {
+			group.Go(func() {
+				for {
+					if err := f(); errors.Is(err, ErrClosed) {
+						return
+					} else if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(20 * time.Millisecond)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		group.Wait()
+		v.Close()
 	}
 }

@@ -41,6 +41,10 @@ type Store struct {
 	// (redo.go), for reading while a view of it is opened.
 	redoLock sync.RWMutex
 
+	// use is held for reading by everybody who reads the database, and by Close for
+	// ever: its tables are mapped memory.
+	use sync.RWMutex
+
 	mu      sync.Mutex // one writer: everything below
 	head    head
 	links   []chain.Link // base, then every block with a record; the last is the head

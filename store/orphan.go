@@ -139,9 +139,10 @@ func decodeContents(b []byte, rec *record, dst *chain.Effects) error {
 // Orphan rebuilds a block that was undone, as Effects does one of our chain. It
 // returns an error that wraps ErrNoRecord if it is not kept, or not any more.
 func (v *Snapshot) Orphan(hash chain.Hash, dst *chain.Effects) error {
-	if v.err != nil {
-		return v.err
+	if err := v.begin(); err != nil {
+		return err
 	}
+	defer v.end()
 	var rec record
 	var contents segment.Place
 	found, err := get(v.txn, appendOrphanKey(nil, hash), func(b []byte) (err error) {

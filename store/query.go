@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -19,9 +20,10 @@ func (v *Snapshot) Indexed() bool { return v.head.index == indexBuilt }
 // output and its bytes are valid within the call. An error of fn ends it and is
 // returned; so does the end of ctx.
 func (v *Snapshot) UTxOs(ctx context.Context, src chain.Source, fn func(*chain.Output) error) error {
-	if v.err != nil {
-		return v.err
+	if err := v.begin(); err != nil {
+		return err
 	}
+	defer v.end()
 	switch src.Kind {
 	case chain.SourceAll:
 		return v.everything(ctx, fn)
@@ -90,8 +92,8 @@ func (v *Snapshot) scan(ctx context.Context, prefix []byte, fn func(*chain.Outpu
 		if !it.Valid() {
 			return nil
 		}
-		if n%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if n%64 == 0 && (ctx.Err() != nil || v.store.closed.Load()) {
+			return cmp.Or(ctx.Err(), ErrClosed)
 		}
 		item := it.Item()
 		if len(item.Key()) != refKeySize {
@@ -131,8 +133,8 @@ func (v *Snapshot) indexScan(ctx context.Context, src chain.Source, fn func(*cha
 	seen := map[chain.TxIn]struct{}{} // an output holds several assets of one policy
 	n := 0
 	for it.Rewind(); it.Valid(); it.Next() {
-		if n++; n%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if n++; n%64 == 0 && (ctx.Err() != nil || v.store.closed.Load()) {
+			return cmp.Or(ctx.Err(), ErrClosed)
 		}
 		key := it.Item().Key()
 		if len(key) < len(prefix)+chain.TxInSize || exact && len(key) != len(prefix)+chain.TxInSize {

@@ -32,10 +32,11 @@ type Snapshot struct {
 func (s *Store) Snapshot() *Snapshot {
 	v := &Snapshot{store: s, head: emptyHead()}
 	v.refs.Store(1)
-	if s.closed.Load() {
+	if !s.use.TryRLock() {
 		v.err = ErrClosed
 		return v
 	}
+	defer s.use.RUnlock()
 	for { // what the database names must be in the files that we see
 		v.blocks = s.blocks.View()
 		if v.txn = s.view(); v.blocks == s.blocks.View() {
@@ -50,6 +51,20 @@ func (s *Store) Snapshot() *Snapshot {
 	return v
 }
 
+// begin comes before every reading, end after it: a closing store waits for those
+// under way and lets no more begin.
+func (v *Snapshot) begin() error {
+	if v.err != nil {
+		return v.err
+	}
+	if !v.store.use.TryRLock() {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (v *Snapshot) end() { v.store.use.RUnlock() }
+
 // Retain adds a holder: Close must be called once more.
 func (v *Snapshot) Retain() *Snapshot {
 	v.refs.Add(1)
@@ -58,9 +73,10 @@ func (v *Snapshot) Retain() *Snapshot {
 
 // Close gives the snapshot up for one holder; the last one ends it.
 func (v *Snapshot) Close() {
-	if v.refs.Add(-1) != 0 || v.txn == nil {
-		return
+	if v.refs.Add(-1) != 0 || v.txn == nil || !v.store.use.TryRLock() {
+		return // closed with the store
 	}
+	defer v.store.use.RUnlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, w := range v.walkers {
@@ -81,9 +97,10 @@ func (v *Snapshot) UTxOCount() (outputs int64, lovelace uint64) {
 // Get returns an unspent output; false if it is not there. Its bytes are the
 // caller's.
 func (v *Snapshot) Get(ref chain.TxIn) (o chain.Output, ok bool, err error) {
-	if v.err != nil {
-		return o, false, v.err
+	if err := v.begin(); err != nil {
+		return o, false, err
 	}
+	defer v.end()
 	o.Ref = ref
 	ok, err = lookUp(v.txn, v.head.marks > 0, nil, &o)
 	return o, ok, err
@@ -93,9 +110,10 @@ func (v *Snapshot) Get(ref chain.TxIn) (o chain.Output, ok bool, err error) {
 // in any store while a rollback may bring it back, in an archive for ever. False
 // if there is none.
 func (v *Snapshot) Spent(ref chain.TxIn) (o chain.Output, by Spender, ok bool, err error) {
-	if v.err != nil {
-		return o, by, false, v.err
+	if err := v.begin(); err != nil {
+		return o, by, false, err
 	}
+	defer v.end()
 	o.Ref = ref
 	ok, err = get(v.txn, appendRefKey(nil, keyMark, ref), func(b []byte) (err error) {
 		by, err = decodeSpender(b)
@@ -122,9 +140,10 @@ func (v *Snapshot) Spent(ref chain.TxIn) (o chain.Output, by Spender, ok bool, e
 // bytes are the caller's. It returns an error that wraps ErrNoRecord if there is
 // no record: the block is too old, or was too far from the tip when it came.
 func (v *Snapshot) Effects(at chain.Position, dst *chain.Effects) error {
-	if v.err != nil {
-		return v.err
+	if err := v.begin(); err != nil {
+		return err
 	}
+	defer v.end()
 	var rec record
 	found, err := get(v.txn, appendPositionKey(nil, keyRecord, at), rec.decode)
 	if err != nil {

@@ -18,9 +18,10 @@ import (
 // open for months should be asked now and then. An error that wraps ErrDamaged
 // also ends writing. It may be called from any goroutine.
 func (s *Store) Verify(ctx context.Context) error {
-	if s.closed.Load() {
+	if !s.use.TryRLock() {
 		return ErrClosed
 	}
+	defer s.use.RUnlock()
 	if err := s.verify(ctx); err != nil {
 		return err
 	}
@@ -35,9 +36,10 @@ func (s *Store) Verify(ctx context.Context) error {
 
 // verifyBlocks reads all that the snapshot's records and orphans name.
 func (v *Snapshot) verifyBlocks(ctx context.Context) error {
-	if v.err != nil {
-		return v.err
+	if err := v.begin(); err != nil {
+		return err
 	}
+	defer v.end()
 	var places []segment.Place
 	for kind, read := range map[byte]func([]byte) error{
 		keyRecord: func(b []byte) error {
@@ -94,8 +96,16 @@ type DiskUse struct {
 	UnmergedL0 int   // tables that wait to be merged with the others
 }
 
-// DiskUse returns what the store takes of the disk now.
+// DiskUse returns what the store takes of the disk now; nothing of a closed one.
 func (s *Store) DiskUse() (u DiskUse) {
+	if !s.use.TryRLock() {
+		return u
+	}
+	defer s.use.RUnlock()
+	return s.diskUse()
+}
+
+func (s *Store) diskUse() (u DiskUse) {
 	for _, t := range s.db.Tables() {
 		u.Tables++
 		u.TableBytes += int64(t.OnDiskSize)

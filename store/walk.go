@@ -122,9 +122,10 @@ func (v *Snapshot) put(w *walker) {
 
 // Links returns the newest n links oldest first; see Store.Links.
 func (v *Snapshot) Links(n int) (links []chain.Link, whole bool, err error) {
-	if v.err != nil {
-		return nil, false, v.err
+	if err := v.begin(); err != nil {
+		return nil, false, err
 	}
+	defer v.end()
 	w := v.walker()
 	defer v.put(w)
 	if err := w.seek(v.head.link.Position()); err != nil {
@@ -152,9 +153,10 @@ func (v *Snapshot) Links(n int) (links []chain.Link, whole bool, err error) {
 
 // LinkAt returns the block of our chain at a position; false if there is none.
 func (v *Snapshot) LinkAt(p chain.Position) (chain.Link, bool, error) {
-	if v.err != nil {
-		return originLink(), false, v.err
+	if err := v.begin(); err != nil {
+		return originLink(), false, err
 	}
+	defer v.end()
 	if p.Compare(v.head.swept) > 0 {
 		l := originLink()
 		found, err := get(v.txn, appendPositionKey(nil, keyRecord, p), func(b []byte) (err error) {
@@ -180,8 +182,12 @@ func (v *Snapshot) LinkAt(p chain.Position) (chain.Link, bool, error) {
 // false if there is none. Slots never fall along a chain, so it looks for the
 // newest block that is not behind the point's slot, by halves.
 func (v *Snapshot) Find(p chain.Point) (chain.Link, bool, error) {
-	if v.err != nil || p.IsOrigin() {
-		return originLink(), p.IsOrigin() && v.err == nil, v.err
+	if err := v.begin(); err != nil {
+		return originLink(), false, err
+	}
+	defer v.end()
+	if p.IsOrigin() {
+		return originLink(), true, nil
 	}
 	w := v.walker()
 	defer v.put(w)

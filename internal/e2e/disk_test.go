@@ -170,6 +170,49 @@ func TestSmallDisk(t *testing.T) {
 	atOracle(t, n, data, "with room again")
 }
 
+// TestEndOnAFullDisk fills the disk under a follower that has nothing to do, and
+// ends it; and asks a directory on a full disk. Both end with a sentence, not with
+// a fault, and what was there is there.
+func TestEndOnAFullDisk(t *testing.T) {
+	disk := smallDisk(t, 320<<20)
+	n := generated(t, forge.Options{Seed: 32, K: 60, EpochBlocks: 40}, 300)
+	data, config := filepath.Join(disk, "data"), filepath.Join(t.TempDir(), "config.json")
+	if err := n.chain.Genesis().WriteConfig(filepath.Dir(config)); err != nil {
+		t.Fatal(err)
+	}
+	f := startFollower(t, n, "tip", config, data)
+	if err := f.Wait(); err != nil {
+		t.Fatalf("%v, %s", err, f.err.String())
+	}
+	f = startFollower(t, n, "stay", config, data)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if logs, err := filepath.Glob(filepath.Join(data, "db", "*.mem")); err == nil && len(logs) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not begin: %s", f.err.String())
+		}
+	}
+	time.Sleep(time.Second) // at the tip
+	fill(t, disk, 0)
+	if err := f.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Wait() // if it had nothing to write it may end well
+	if said := f.err.String(); strings.Contains(said, "goroutine ") || strings.Contains(said, "SIGBUS") {
+		t.Errorf("it ended with a fault: %s", said)
+	}
+	d, err := ourotail.OpenDir(data, nil)
+	if err == nil {
+		err = d.Close()
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a directory on a full disk: %v", err)
+	}
+	give(t, disk)
+	atOracle(t, n, data, "with room again")
+}
+
 // TestDiskTakenByAnother: another process fills the disk at any moment, so that
 // writing meets its end. However the follower ends, and it does end, it leaves what
 // a kill leaves.

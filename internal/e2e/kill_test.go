@@ -8,8 +8,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/devnode/forge"
@@ -51,7 +54,9 @@ func child(how, socket, config, dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Run(context.Background()), f.Close())
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	return errors.Join(f.Run(ctx), f.Close())
 }
 
 // TestKilledAnywhere kills a follower with SIGKILL at random moments of a sync,
