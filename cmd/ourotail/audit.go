@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ourotail/ourotail"
-	"github.com/ourotail/ourotail/store"
 )
 
 // exitDiffers is audit's: the node does not agree with the data directory.
@@ -109,56 +108,52 @@ func audit(cmd *cobra.Command, dir string, cfg ourotail.AuditConfig) (r ourotail
 		return r, err
 	}
 	cfg.Logger = log
-	d, err := ourotail.OpenDir(dir, log)
-	if errors.Is(err, store.ErrHeld) {
-		if isTerminal(cmd.ErrOrStderr()) {
+	told := false
+	err = askOrRead(cmd.Context(), dir, log, askPatience, func() (err error) {
+		if !told && isTerminal(cmd.ErrOrStderr()) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "The follower that holds the directory does the audit …")
 		}
-		return remoteAudit(cmd.Context(), dir, cfg)
-	}
-	if err != nil {
-		return r, err
-	}
-	defer d.Close()
-	if _, err := socketPath(cmd); err != nil {
-		return r, err
-	}
-	show := newAuditProgress(cmd.ErrOrStderr())
-	defer show.end()
-	cfg.Progress = show.report
-	return d.Audit(cmd.Context(), cfg)
+		told = true
+		r, err = remoteAudit(cmd.Context(), dir, cfg)
+		return err
+	}, func(d *ourotail.Dir) (err error) {
+		if _, err := socketPath(cmd); err != nil {
+			return err
+		}
+		show := newAuditProgress(cmd.ErrOrStderr())
+		defer show.end()
+		cfg.Progress = show.report
+		r, err = d.Audit(cmd.Context(), cfg)
+		return err
+	})
+	return r, err
 }
 
 // remoteAudit asks the holder of a data directory.
 func remoteAudit(ctx context.Context, dir string, cfg ourotail.AuditConfig) (r ourotail.AuditReport, err error) {
 	values := url.Values{"sample": {strconv.Itoa(cfg.Sample)}, "seed": {strconv.FormatUint(cfg.Seed, 10)},
 		"magic": {strconv.FormatUint(uint64(cfg.Magic), 10)}, "socket": {cfg.SocketPath}}
-	resp, err := askControl(ctx, dir, "/audit", values)
-	if err != nil {
-		return r, err
-	}
-	defer resp.Body.Close()
-	return r, json.NewDecoder(resp.Body).Decode(&r)
+	err = askJSON(ctx, dir, "/audit", values, &r)
+	return r, err
 }
 
 // serveAudit answers remoteAudit.
-func serveAudit(f *ourotail.Follower) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func serveAudit(f *ourotail.Follower) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		q := r.URL.Query()
 		sample, err := strconv.Atoi(q.Get("sample"))
 		seed, serr := strconv.ParseUint(q.Get("seed"), 10, 64)
 		magic, merr := strconv.ParseUint(q.Get("magic"), 10, 32)
 		if err := errors.Join(err, serr, merr); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return coded(exitBadInput, err)
 		}
 		report, err := f.Audit(r.Context(), ourotail.AuditConfig{SocketPath: q.Get("socket"), Magic: uint32(magic), Sample: sample, Seed: seed})
 		if err != nil {
-			controlError(w, err)
-			return
+			return err
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(report) // who asked has gone
+		return nil
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,11 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ourotail/ourotail"
@@ -62,122 +61,102 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 		l.Close()
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+	ctx, stop := context.WithCancel(ctx)
+	h := &handlers{ending: ctx, mux: http.NewServeMux()}
+	h.on("GET /status", func(w http.ResponseWriter, r *http.Request) error {
 		s, err := f.Status(r.Context(), r.URL.Query().Has("digest"))
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
+			return err
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(s) // who asked has gone
+		return nil
 	})
-	mux.HandleFunc("GET /utxos", func(w http.ResponseWriter, r *http.Request) {
+	h.on("GET /utxos", func(w http.ResponseWriter, r *http.Request) error {
 		q, err := parseQueries(r.URL.Query()["query"])
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return err
 		}
 		v := f.View()
 		defer v.Close()
-		// An error in the middle must not look like the end: the trailer says.
-		w.Header().Set("Trailer", "Ourotail-Error")
+		// An error in the middle must not look like the end: the trailers say.
+		w.Header().Set("Trailer", errorHeader+", "+exitHeader)
 		if err := writeUTxOs(r.Context(), w, io.Discard, v, q, r.URL.Query().Get("format")); err != nil {
-			w.Header().Set("Ourotail-Error", strings.ReplaceAll(err.Error(), "\n", " "))
+			w.Header().Set(errorHeader, strings.ReplaceAll(h.describe(err), "\n", " "))
+			w.Header().Set(exitHeader, strconv.Itoa(exitCode(err)))
 		}
+		return nil
 	})
-	mux.HandleFunc("GET /audit", serveAudit(f))
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	h.on("GET /audit", serveAudit(f))
+	srv := &http.Server{Handler: h.mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = srv.Serve(l) // it ends when it is closed
 	}()
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	unhook := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	return func() {
 		stop()
+		unhook()
 		srv.Close()
 		<-ended
+		h.wait()
 		done() // the listener removes the socket by this name
 	}, nil
 }
 
-// exitHeader tells with which code a command is to end whose work failed in the
-// follower: errors themselves do not travel.
-const exitHeader = "Ourotail-Exit-Code"
-
-func controlError(w http.ResponseWriter, err error) {
-	w.Header().Set(exitHeader, strconv.Itoa(exitCode(err)))
-	http.Error(w, err.Error(), http.StatusInternalServerError)
+// handlers answer requests, until the follower ends: then they end first, before
+// what they read from is closed.
+type handlers struct {
+	ending context.Context // over when the follower is about to end
+	mux    *http.ServeMux
+	busy   sync.RWMutex // held for reading by each request
 }
 
-// askControl sends a request to the follower that holds a data directory.
-func askControl(ctx context.Context, dir, path string, values url.Values) (*http.Response, error) {
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		socket, done, err := controlPath(dir)
-		if err != nil {
-			return nil, err
+func (h *handlers) on(pattern string, answer func(http.ResponseWriter, *http.Request) error) {
+	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		h.busy.RLock()
+		defer h.busy.RUnlock()
+		err := h.ending.Err()
+		if err == nil {
+			err = answer(w, r)
 		}
-		defer done()
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ourotail"+path+"?"+values.Encode(), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(req)
-	for wait := 50 * time.Millisecond; err != nil && ctx.Err() == nil && wait < 4*time.Second; wait *= 2 {
-		time.Sleep(wait) // it may be about to listen, or about to end
-		resp, err = client.Do(req)
-	}
-	if err != nil {
-		return nil, coded(exitHeld, fmt.Errorf("the data directory %s is in use, and its holder does not answer on its control socket: %w", dir, err))
-	}
-	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		code := exitFailed
-		if resp.StatusCode == http.StatusBadRequest {
-			code = exitBadInput
+		switch {
+		case err == nil:
+		case h.ending.Err() != nil:
+			http.Error(w, endingText, http.StatusServiceUnavailable)
+		default:
+			w.Header().Set(exitHeader, strconv.Itoa(exitCode(err)))
+			http.Error(w, describe(err), http.StatusInternalServerError)
 		}
-		if n, err := strconv.Atoi(resp.Header.Get(exitHeader)); err == nil {
-			code = n
-		}
-		return nil, coded(code, errors.New(strings.TrimSpace(string(text))))
-	}
-	return resp, nil
+	})
 }
 
-// remoteStatus asks the holder of a data directory for its status.
-func remoteStatus(ctx context.Context, dir string, digest bool) (s ourotail.Status, err error) {
-	values := url.Values{}
-	if digest {
-		values.Set("digest", "1")
-	}
-	resp, err := askControl(ctx, dir, "/status", values)
-	if err != nil {
-		return s, err
-	}
-	defer resp.Body.Close()
-	return s, json.NewDecoder(resp.Body).Decode(&s)
+// wait returns when no request is being answered; from the end of h.ending on
+// none is begun.
+func (h *handlers) wait() {
+	h.busy.Lock()
+	h.busy.Unlock() //nolint:staticcheck // to have got it is all
 }
 
-// remoteUTxOs copies the holder's answer to w.
-func remoteUTxOs(ctx context.Context, w io.Writer, dir string, queries []string, format string) error {
-	resp, err := askControl(ctx, dir, "/utxos", url.Values{"query": queries, "format": {format}})
-	if err != nil {
-		return err
+// describe is what goes over the socket of an error.
+func (h *handlers) describe(err error) string {
+	if h.ending.Err() != nil {
+		return endingText
 	}
-	defer resp.Body.Close()
-	out := bufio.NewWriterSize(w, 1<<16)
-	if _, err := io.Copy(out, resp.Body); err != nil {
-		return fmt.Errorf("the follower's answer broke off: %w", err)
-	}
-	if text := resp.Trailer.Get("Ourotail-Error"); text != "" {
-		return errors.New(text)
-	}
-	return out.Flush()
+	return describe(err)
 }
+
+// Errors themselves do not travel: what goes over the socket is their text, and
+// the code with which a command is to end whose work failed in the follower.
+const (
+	errorHeader = "Ourotail-Error"
+	exitHeader  = "Ourotail-Exit-Code"
+)
+
+// endingText is what a follower says that was asked to end: the directory is about
+// to be free, ask there.
+const endingText = "the follower is ending"
 
 // parseQueries joins queries: an output that any of them wants is wanted; none
 // wants everything.

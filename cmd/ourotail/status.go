@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ourotail/ourotail"
-	"github.com/ourotail/ourotail/store"
 )
 
 func newStatus() *cobra.Command {
@@ -36,14 +35,13 @@ directories with the same accumulator hold the same outputs.`,
 				return err
 			}
 			var s ourotail.Status
-			d, err := ourotail.OpenDir(dir, log)
-			switch {
-			case errors.Is(err, store.ErrHeld):
+			err = askOrRead(cmd.Context(), dir, log, askPatience, func() (err error) {
 				s, err = remoteStatus(cmd.Context(), dir, digest)
-			case err == nil:
-				defer d.Close()
+				return err
+			}, func(d *ourotail.Dir) (err error) {
 				s, err = d.Status(cmd.Context(), digest)
-			}
+				return err
+			})
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/feed/record"
 	"github.com/ourotail/ourotail/query"
-	"github.com/ourotail/ourotail/store"
 )
 
 const queryHelp = `A query is a Kupo pattern or a combination of them:
@@ -59,17 +57,13 @@ Formats:
 			if err != nil {
 				return err
 			}
-			d, err := ourotail.OpenDir(dir, log)
-			if errors.Is(err, store.ErrHeld) {
+			return askOrRead(cmd.Context(), dir, log, askPatience, func() error {
 				return remoteUTxOs(cmd.Context(), cmd.OutOrStdout(), dir, args, format)
-			}
-			if err != nil {
-				return err
-			}
-			defer d.Close()
-			v := d.View()
-			defer v.Close()
-			return writeUTxOs(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), v, q, format)
+			}, func(d *ourotail.Dir) error {
+				v := d.View()
+				defer v.Close()
+				return writeUTxOs(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), v, q, format)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "pretty", "pretty, json or lines")
