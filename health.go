@@ -99,6 +99,10 @@ func (f *Follower) Health() Health {
 			worse(Unhealthy, "%v", bad)
 		}
 	}
+	if err := f.store.Err(); err != nil { // nothing is written any more
+		h.LastError = err.Error()
+		worse(Unhealthy, "%v", err)
+	}
 	if free, err := disk.Free(f.path); err == nil {
 		h.DiskFree = free
 		if free < diskLow {

@@ -268,33 +268,23 @@ func (f *Follower) run(ctx context.Context, stop follow.Stop) error {
 	f.overFiles = false
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	built := make(chan error, 1)
-	go func() { built <- f.buildIndexes(ctx) }()
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		f.watchNode(ctx)
-	}()
-	scrubbed := make(chan error, 1)
-	go func() {
-		err := f.scrub(ctx)
-		if err != nil {
-			cancel() // nothing that is read can be trusted
-		}
-		scrubbed <- err
-	}()
+	beside := besides{ctx: ctx, cancel: cancel}
+	built := beside.start(f.buildIndexes)
+	others := []<-chan struct{}{beside.start(f.scrub), beside.start(f.watchStore), beside.start(f.watchNode)}
 	err := f.follow.Run(ctx, stop)
 	if err != nil || !f.isNear() {
 		cancel() // far from the tip the next run goes on
 	}
-	berr := <-built
+	<-built
 	cancel()
-	if serr := <-scrubbed; serr != nil {
-		err = serr
+	for _, other := range others {
+		<-other
 	}
-	<-watched
-	if err == nil && berr != nil && !errors.Is(berr, context.Canceled) {
-		err = berr
+	if serr := f.store.Err(); serr != nil { // it may have come to light with the end
+		beside.fail(serr)
+	}
+	if err = beside.join(err); len(beside.errs) > 0 {
+		f.hub.FailAll(err) // unless following has
 	}
 	return err
 }

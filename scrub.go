@@ -36,6 +36,17 @@ func (f *Follower) scrub(ctx context.Context) error {
 	}
 }
 
+// watchStore returns what became known of the store behind our back, damage for
+// instance: there may be no block for long, at which following would meet it.
+func (f *Follower) watchStore(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-f.store.Failed():
+		return f.store.Err()
+	}
+}
+
 // DiskStatus is what a data directory takes of its disk.
 type DiskStatus struct {
 	Tables     int    `json:"tables"`

@@ -116,14 +116,14 @@ func (w *watch) note(said string, err error) {
 }
 
 // watchNode probes while the chain is quiet, until ctx ends.
-func (f *Follower) watchNode(ctx context.Context) {
+func (f *Follower) watchNode(ctx context.Context) error {
 	tick := time.NewTicker(f.watch.quiet / 4)
 	defer tick.Stop()
 	var differs time.Time // since when the node has had another tip than we
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tick.C:
 		}
 		f.watch.mu.Lock()
@@ -138,7 +138,7 @@ func (f *Follower) watchNode(ctx context.Context) {
 		tip, err := f.NodeTip(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return
+			return nil
 		case err != nil:
 			f.watch.note("", fmt.Errorf("the node does not answer: %w", err))
 		case conn.silent() < f.watch.quiet: // it spoke meanwhile
