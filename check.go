@@ -25,11 +25,14 @@ type CheckConfig struct {
 // CheckReport is what Check found, in the shape that programs read. Fields are
 // only ever added.
 type CheckReport struct {
-	OK       bool           `json:"ok"`       // nothing is wrong
-	Complete bool           `json:"complete"` // the contents were read, not only the files
-	Findings []CheckFinding `json:"findings"`
-	Notes    []string       `json:"notes,omitempty"`
-	Repair   string         `json:"repair,omitempty"` // what to do if something is wrong
+	OK       bool `json:"ok"`       // all was read, and nothing is wrong
+	Complete bool `json:"complete"` // the contents were read, not only the files
+	// Unfinished tells that nothing is wrong and not all was read: a kill left a large
+	// write half done. Whatever opens the directory next finishes or undoes it.
+	Unfinished bool           `json:"unfinished,omitempty"`
+	Findings   []CheckFinding `json:"findings"`
+	Notes      []string       `json:"notes,omitempty"`
+	Repair     string         `json:"repair,omitempty"` // what to do unless OK
 
 	Network   string      `json:"network,omitempty"`
 	Magic     uint32      `json:"network_magic"`
@@ -102,7 +105,8 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckReport, error) {
 	if len(c.Findings) > 0 {
 		r.Repair = "put back a copy of the directory that is whole, or start over with ourotail run --resync"
 	} else if !c.Read {
-		r.Repair = "start ourotail on the directory once, then check again"
+		r.Unfinished = true
+		r.Repair = "start ourotail on the directory once (ourotail status will do), then check again"
 	}
 	r.Tables, r.TableBytes, r.Height, r.Magic = c.Tables, c.TableBytes, int64(chain.OriginHeight), c.State.Magic
 	if !c.Read {

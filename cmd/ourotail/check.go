@@ -32,7 +32,8 @@ never changes anything, and needs no permission to write. Of the set it prints
 the accumulator: two machines with the same head and accumulator hold the same
 outputs. To compare with the node's own ledger there is audit.
 
-It exits with 13 if anything is wrong.`,
+It exits with 13 if anything is wrong, and with 15 if a process was killed in the
+middle of a large write: then start once, which finishes it, and check again.`,
 		Example: `  ourotail check --network preview
   ourotail check --data-dir D --json`,
 		Args: usageArgs(cobra.NoArgs),
@@ -61,7 +62,11 @@ It exits with 13 if anything is wrong.`,
 			} else {
 				err = printCheck(cmd.OutOrStdout(), r, time.Since(began))
 			}
-			if !r.OK {
+			switch {
+			case r.OK:
+			case r.Unfinished:
+				err = errors.Join(coded(exitUnfinished, fmt.Errorf("%s is as a kill left it: %s", dir, r.Repair)), err)
+			default:
 				err = errors.Join(coded(exitDamaged, fmt.Errorf("%s is not as it should be: %s", dir, r.Repair)), err)
 			}
 			return err
@@ -138,6 +143,10 @@ func printCheck(w io.Writer, r *ourotail.CheckReport, took time.Duration) error 
 	}
 	if r.OK {
 		_, err := fmt.Fprintf(w, "\nAll of it agrees. It took %s.\n", took.Round(10*time.Millisecond))
+		return err
+	}
+	if r.Unfinished {
+		_, err := fmt.Fprintln(w, "\nNothing is wrong with the files. What they hold was not compared.")
 		return err
 	}
 	fmt.Fprintln(w)

@@ -32,6 +32,9 @@ const (
 	exitDamaged  = 13 // the data directory is damaged
 )
 
+// exitUnfinished is check's: nothing is wrong, but a kill left a write half done.
+const exitUnfinished = 15
+
 const exitHelp = `Exit codes:
   0 done            4 node cannot be reached, or refuses us
   1 failed          5 node's chain or network is not the one of the data directory
@@ -43,6 +46,7 @@ const exitHelp = `Exit codes:
   12                the disk has too little room to go on safely
   13                the data directory is damaged, or check found differences
   14                submit: the ledger rejects the transaction
+  15                check: a kill left a write half done, start once and check again
 `
 
 // codedError carries the exit code of a failure.
