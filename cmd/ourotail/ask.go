@@ -136,9 +136,9 @@ func remoteStatus(ctx context.Context, dir string, digest bool) (s ourotail.Stat
 }
 
 // remoteUTxOs copies the holder's answer to w. It is errNoAnswer only while w has
-// got nothing.
-func remoteUTxOs(ctx context.Context, w io.Writer, dir string, queries []string, format string) error {
-	resp, err := askControl(ctx, dir, "/utxos", url.Values{"query": queries, "format": {format}})
+// got nothing. magic may be 0.
+func remoteUTxOs(ctx context.Context, w io.Writer, dir string, magic uint32, queries []string, format string) error {
+	resp, err := askControl(ctx, dir, "/utxos", url.Values{"query": queries, "format": {format}, "magic": {strconv.FormatUint(uint64(magic), 10)}})
 	if err != nil {
 		return err
 	}

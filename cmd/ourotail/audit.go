@@ -81,15 +81,8 @@ known.`,
 // auditTarget reads the flags that name the directory and the node. The network
 // is needed for the default directory alone; if it is given, it must be right.
 func auditTarget(cmd *cobra.Command, cfg *ourotail.AuditConfig) (dir string, err error) {
-	for _, name := range networkFlags {
-		if cmd.Flags().Changed(name) {
-			g, err := network(cmd)
-			if err != nil {
-				return "", err
-			}
-			cfg.Magic = g.Magic
-			break
-		}
+	if cfg.Magic, err = wantedMagic(cmd); err != nil {
+		return "", err
 	}
 	if dir, err = readDir(cmd); err != nil {
 		return "", err
@@ -143,11 +136,11 @@ func serveAudit(f *ourotail.Follower) func(http.ResponseWriter, *http.Request) e
 		q := r.URL.Query()
 		sample, err := strconv.Atoi(q.Get("sample"))
 		seed, serr := strconv.ParseUint(q.Get("seed"), 10, 64)
-		magic, merr := strconv.ParseUint(q.Get("magic"), 10, 32)
+		magic, merr := askedMagic(r)
 		if err := errors.Join(err, serr, merr); err != nil {
 			return coded(exitBadInput, err)
 		}
-		report, err := f.Audit(r.Context(), ourotail.AuditConfig{SocketPath: q.Get("socket"), Magic: uint32(magic), Sample: sample, Seed: seed})
+		report, err := f.Audit(r.Context(), ourotail.AuditConfig{SocketPath: q.Get("socket"), Magic: magic, Sample: sample, Seed: seed})
 		if err != nil {
 			return err
 		}

@@ -42,6 +42,10 @@ middle of a large write: then start once, which finishes it, and check again.`,
 			if err != nil {
 				return err
 			}
+			magic, err := wantedMagic(cmd)
+			if err != nil {
+				return err
+			}
 			log, err := newLogger(cmd, cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -56,6 +60,11 @@ middle of a large write: then start once, which finishes it, and check again.`,
 			}
 			if err != nil {
 				return err
+			}
+			if r.Magic != 0 { // damaged files may not tell
+				if err := sameNetwork(dir, r.Magic, magic); err != nil {
+					return err
+				}
 			}
 			if asJSON {
 				err = json.NewEncoder(cmd.OutOrStdout()).Encode(r)

@@ -77,6 +77,13 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 		if err != nil {
 			return err
 		}
+		magic, err := askedMagic(r)
+		if err == nil {
+			err = sameNetwork(f.Path(), f.State().Magic, magic)
+		}
+		if err != nil {
+			return err
+		}
 		v := f.View()
 		defer v.Close()
 		// An error in the middle must not look like the end: the trailers say.
@@ -145,6 +152,16 @@ func (h *handlers) describe(err error) string {
 		return endingText
 	}
 	return describe(err)
+}
+
+// askedMagic is the network that whoever asks has in mind, 0 for any.
+func askedMagic(r *http.Request) (uint32, error) {
+	text := r.URL.Query().Get("magic")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	return uint32(n), coded(exitBadInput, err)
 }
 
 // Errors themselves do not travel: what goes over the socket is their text, and

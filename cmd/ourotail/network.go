@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ourotail/ourotail/ledger"
+	"github.com/ourotail/ourotail/store"
 )
 
 // networkFlags choose the network, one of them.
@@ -136,4 +138,23 @@ func readDir(cmd *cobra.Command) (string, error) {
 		}
 	}
 	return dataDir(cmd, nil)
+}
+
+// wantedMagic is the magic of the network that was named, 0 if none was: a command
+// that is given a data directory needs no network, but must not answer for another.
+func wantedMagic(cmd *cobra.Command) (uint32, error) {
+	for _, name := range networkFlags {
+		if cmd.Flags().Changed(name) {
+			return networkMagic(cmd)
+		}
+	}
+	return 0, nil
+}
+
+// sameNetwork refuses a directory of another network than was named.
+func sameNetwork(dir string, got, want uint32) error {
+	if want == 0 || got == want {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: its magic is %d, wanted is %d", dir, store.ErrNetwork, got, want)
 }

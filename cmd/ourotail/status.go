@@ -30,6 +30,10 @@ directories with the same accumulator hold the same outputs.`,
 			if err != nil {
 				return err
 			}
+			magic, err := wantedMagic(cmd)
+			if err != nil {
+				return err
+			}
 			log, err := newLogger(cmd, cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -43,6 +47,9 @@ directories with the same accumulator hold the same outputs.`,
 				return err
 			})
 			if err != nil {
+				return err
+			}
+			if err := sameNetwork(dir, s.Magic, magic); err != nil {
 				return err
 			}
 			if asJSON {

@@ -53,13 +53,20 @@ Formats:
 			if err != nil {
 				return err
 			}
+			magic, err := wantedMagic(cmd)
+			if err != nil {
+				return err
+			}
 			log, err := newLogger(cmd, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			return askOrRead(cmd.Context(), dir, log, askPatience, func() error {
-				return remoteUTxOs(cmd.Context(), cmd.OutOrStdout(), dir, args, format)
+				return remoteUTxOs(cmd.Context(), cmd.OutOrStdout(), dir, magic, args, format)
 			}, func(d *ourotail.Dir) error {
+				if err := sameNetwork(dir, d.State().Magic, magic); err != nil {
+					return err
+				}
 				v := d.View()
 				defer v.Close()
 				return writeUTxOs(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), v, q, format)
