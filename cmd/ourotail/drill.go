@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -137,6 +138,9 @@ func listDays(w io.Writer) error {
 func (f *drillFlags) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usage("which consumer? Give its command behind --, for instance: ourotail drill -- python3 consumer.py")
+	}
+	if _, err := exec.LookPath(args[0]); err != nil {
+		return usage("the consumer cannot be started: %w", err)
 	}
 	days, err := drill.Find(f.days)
 	if err != nil {

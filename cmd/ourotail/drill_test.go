@@ -80,12 +80,13 @@ func TestDrillUsage(t *testing.T) {
 		t.Error(out)
 	}
 	for says, args := range map[string][]string{
-		"drill -- python3": {"drill"},
-		"--list":           {"drill", "--days", "doomsday", "--", "true"},
-		"nor all":          {"drill", "--watch", "0", "--", "true"},
-		"want 12":          {"drill", "--k", "1", "--", "true"},
-		"--patience":       {"drill", "--patience", "0s", "--", "true"},
-		"SPEC":             {"drill-tail", "{"},
+		"drill -- python3":  {"drill"},
+		"--list":            {"drill", "--days", "doomsday", "--", "true"},
+		"nor all":           {"drill", "--watch", "0", "--", "true"},
+		"want 12":           {"drill", "--k", "1", "--", "true"},
+		"cannot be started": {"drill", "--", "/none/there"},
+		"--patience":        {"drill", "--patience", "0s", "--", "true"},
+		"SPEC":              {"drill-tail", "{"},
 	} {
 		if _, errs, code := ourotailCmd(t.Context(), args...); code != exitUsage || !strings.Contains(errs, says) && says != "SPEC" {
 			t.Errorf("%v: exit code %d: %s", args, code, errs)

@@ -16,7 +16,7 @@ import (
 type consumer struct {
 	cmd    *exec.Cmd
 	input  io.WriteCloser
-	answer bytes.Buffer
+	answer answer
 	said   lastLines
 	done   chan struct{}
 	err    error // of its end; valid once done is closed
@@ -59,10 +59,13 @@ func (c *consumer) finish(ctx context.Context, patience time.Duration) ([]byte, 
 		c.kill()
 		return nil, c.with(fmt.Errorf("it did not end within %v of the end of its input", patience))
 	}
+	if c.answer.over {
+		return nil, c.with(errOver)
+	}
 	if c.err != nil {
 		return nil, c.with(fmt.Errorf("it ended with %w instead of exit status 0", c.err))
 	}
-	return c.answer.Bytes(), nil
+	return c.answer.text.Bytes(), nil
 }
 
 // kill ends the consumer if it has not ended, and waits for it.
@@ -87,9 +90,32 @@ func (c *consumer) with(err error) error {
 // early says how a consumer ended that should still be reading.
 func (c *consumer) early() error {
 	<-c.done
+	if c.answer.over {
+		return c.with(errOver)
+	}
 	err := c.err
 	if err == nil {
 		err = errors.New("exit status 0")
 	}
 	return c.with(fmt.Errorf("it ended before its input did, with %w", err))
+}
+
+// maxAnswer is far more than a line for each address of a day's chain takes.
+const maxAnswer = 16 << 20
+
+var errOver = fmt.Errorf("it printed more than %d MiB; the answer is one line for each address, when the input has ended", maxAnswer>>20)
+
+// answer keeps what a consumer prints. One that prints without end is cut off by
+// the error, which closes its output.
+type answer struct {
+	text bytes.Buffer // not embedded: it would read without a bound
+	over bool         // valid once the consumer has ended
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if a.text.Len()+len(p) > maxAnswer {
+		a.over = true
+		return 0, errOver
+	}
+	return a.text.Write(p)
 }

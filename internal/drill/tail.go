@@ -15,6 +15,7 @@ import (
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/feed/record"
+	"github.com/ourotail/ourotail/follow"
 	"github.com/ourotail/ourotail/hub"
 	"github.com/ourotail/ourotail/internal/trial"
 	"github.com/ourotail/ourotail/ledger"
@@ -94,7 +95,8 @@ func Tail(ctx context.Context, spec Spec, stdin io.Reader, out io.Writer, log *s
 	if rerr := <-read; !errors.Is(rerr, context.Canceled) && !errors.Is(rerr, hub.ErrCancelled) {
 		err = rerr
 	}
-	if errors.Is(err, context.Canceled) {
+	var fatal *follow.FatalError
+	if errors.Is(err, context.Canceled) && !errors.As(err, &fatal) {
 		return nil // as asked
 	}
 	return err
