@@ -16,10 +16,11 @@ import (
 // kill costs some seconds' work.
 type gathered struct {
 	head  head         // after the newest block gathered
-	links []chain.Link // gathered, oldest first; none is the ordinary case
+	any   bool         // a block is; none is the ordinary case
+	links []chain.Link // of the newest, oldest first, not yet packed
 	made  refTable     // outputs that they made and that are unspent, as in the database
 	dead  refTable     // outputs of the database that they spent; without values
-	gone  opset        // what an archive keeps of spent ones
+	more  opset        // packs of links, and what an archive keeps of spent outputs
 	began time.Time
 }
 
@@ -43,11 +44,11 @@ func (s *Store) Gather(blocks []*chain.Effects) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if len(s.gathered.links) == 0 && !s.gathers() {
+	if !s.gathered.any && !s.gathers() {
 		return s.commit(blocks)
 	}
 	g := &s.gathered
-	if len(g.links) == 0 {
+	if !g.any {
 		g.head, g.began = s.head, time.Now()
 	}
 	below := g.head.link
@@ -101,7 +102,7 @@ func (s *Store) Flush() error {
 func (s *Store) Newest() chain.Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.gathered.links) > 0 {
+	if s.gathered.any {
 		return s.gathered.head.link
 	}
 	return s.head.link
@@ -129,14 +130,18 @@ func (g *gathered) block(e *chain.Effects, archive bool) error {
 				return err
 			}
 			if archive {
-				g.gone.gone(o, Spender{Height: e.Height, TxIndex: uint32(max(index, 0)), Tx: tx.ID, Input: uint32(i)})
+				g.more.gone(o, Spender{Height: e.Height, TxIndex: uint32(max(index, 0)), Tx: tx.ID, Input: uint32(i)})
 			}
 			if !o.InBatch && !g.made.remove(o.Ref) {
 				g.dead.put(o.Ref, 0, func(b []byte) []byte { return b })
 			}
 		}
 	}
-	g.links = append(g.links, e.Link)
+	g.any = true
+	if g.links = append(g.links, e.Link); len(g.links) == packMax {
+		g.more.packs(g.links)
+		g.links = g.links[:0]
+	}
 	g.head.link = e.Link
 	g.head.highest = max(g.head.highest, e.Height)
 	return nil
@@ -146,7 +151,7 @@ func (g *gathered) block(e *chain.Effects, archive bool) error {
 // is compacted first.
 func (g *gathered) full(limit int) bool {
 	size := func() int {
-		return g.made.size() + g.dead.size() + int(g.gone.bytes) + 128*len(g.links)
+		return g.made.size() + g.dead.size() + int(g.more.bytes)
 	}
 	if size() < limit {
 		return false
@@ -164,9 +169,9 @@ func (g *gathered) operations(o *opset) (puts int) {
 		o.set(append(append(o.arena.take(refKeySize), keyOutput), ref...), value)
 	}
 	o.sort(0)
-	o.ops = append(o.ops, g.gone.ops...)
-	o.bytes += g.gone.bytes
-	o.packs(g.links)
+	g.more.packs(g.links)
+	o.ops = append(o.ops, g.more.ops...)
+	o.bytes += g.more.bytes
 	puts = len(o.ops)
 	for ref := range g.dead.each {
 		o.del(append(append(o.arena.take(refKeySize), keyOutput), ref...))
@@ -178,13 +183,13 @@ func (g *gathered) operations(o *opset) (puts int) {
 // flush writes what was gathered. Bytes that Outputs handed out stay as they are.
 func (s *Store) flush() error {
 	g := &s.gathered
-	if len(g.links) == 0 {
+	if !g.any {
 		return nil
 	}
 	s.endView()
 	s.ops.reset()
 	puts := g.operations(&s.ops)
-	last := g.links[len(g.links)-1]
+	last := g.head.link
 	h := g.head
 	h.base, h.swept = last, last.Position()
 	var err error
@@ -221,6 +226,6 @@ func (s *Store) endGathering() error {
 func (g *gathered) clear() {
 	g.made.clear()
 	g.dead.clear()
-	g.gone.reset()
-	g.links = g.links[:0]
+	g.more.reset()
+	g.links, g.any = g.links[:0], false
 }

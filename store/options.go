@@ -87,7 +87,7 @@ func recentSize(o Options) int {
 // buffers of table builders. Badger pools up to eight of those and has some more
 // in use while it compacts; each begins with twice the base table size and grows by
 // doublings to what the largest table it ever built took, which is a memtable
-// turned into a table. So memtables are a thirty-second part of the whole, and
+// turned into a table. So memtables are a sixteenth part of the whole, and
 // tables half of that. What the garbage collector leaves lying on top is the
 // process' own setting.
 //
@@ -98,7 +98,7 @@ func badgerOptions(o Options, dir string) badger.Options {
 	table := o.memTable
 	if table == 0 {
 		table = 2 << 20
-		for table < 64<<20 && table*64 <= o.Memory {
+		for table < 64<<20 && table*32 <= o.Memory {
 			table *= 2
 		}
 	}
