@@ -1,6 +1,7 @@
 package immutabledb_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -295,6 +296,23 @@ func TestOpen(t *testing.T) {
 		}
 		if err := os.Chmod(nothing, 0o700); err != nil { //nolint:gosec // so that it can be removed
 			t.Fatal(err)
+		}
+	}
+}
+
+// A first chunk whose primary index has another length than this network's is
+// damaged, unless all are like it: then the folder is another network's.
+func TestOpenWithASpoiltFirstChunk(t *testing.T) {
+	for name, how := range map[string]func(b []byte) []byte{
+		"grown":       func(b []byte) []byte { return append(b, bytes.Repeat([]byte{0xa5, 1, 2, 3}, 20)...) },
+		"grown alike": func(b []byte) []byte { return append(b, b[len(b)-4:]...) },
+		"cut":         func(b []byte) []byte { return b[:len(b)-8] },
+	} {
+		m := create(t, 50)
+		change(t, m.file(0, "primary"), how)
+		_, err := immutabledb.Open(m.dir, m.options())
+		if !errors.Is(err, immutabledb.ErrDamaged) || errors.Is(err, immutabledb.ErrNotOurs) || !strings.Contains(err.Error(), "00000.primary") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -45,11 +45,38 @@ func Open(dir string, opts Options) (*Folder, error) {
 			return nil, f.unreadable(name(f.first, "primary"), err)
 		}
 		if n := PrimarySlots(st.Size()); n != 0 && n != opts.ChunkSlots {
+			if err := f.spoilt(f.first); err != nil {
+				return nil, err
+			}
 			return nil, &Error{Dir: dir, Offset: -1, Kind: ErrNotOurs, Hint: hintNotOurs,
 				Cause: fmt.Errorf("a chunk has %d slots, on this network it would have %d", n, opts.ChunkSlots)}
 		}
 	}
 	return f, nil
+}
+
+// spoilt tells a complete chunk whose primary index has another length because
+// something happened to it from one of another network: then all have that length,
+// and what is in it makes sense.
+func (f *Folder) spoilt(chunk int) error {
+	raw, err := os.ReadFile(f.path(chunk, "primary"))
+	if err != nil {
+		return f.unreadable(name(chunk, "primary"), err)
+	}
+	if _, err := ParsePrimary(raw); err != nil {
+		return f.damaged(chunk, "primary", -1, "%w", err)
+	}
+	if chunk+1 == f.last {
+		return nil
+	}
+	st, err := os.Stat(f.path(chunk+1, "primary"))
+	if err != nil {
+		return f.unreadable(name(chunk+1, "primary"), err)
+	}
+	if st.Size() != int64(len(raw)) {
+		return f.damaged(chunk, "primary", -1, "it has %d bytes, the next one %d", len(raw), st.Size())
+	}
+	return nil
 }
 
 // Dir returns the folder's path.
