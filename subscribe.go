@@ -131,7 +131,7 @@ func (f *Follower) genesisRows(q query.UTxO) ([]*chain.UTxO, error) {
 // SubscribeUTxOs subscribes to outputs. With opts.Seed set to hub.SeedLater the
 // outputs that exist are read and handed in here: registration and the view they
 // are read from belong to the same block.
-func (f *Follower) SubscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Options) (hub.Subscription[chain.UTxOEvent], error) {
+func (f *Follower) SubscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Options) (hub.Stream[chain.UTxOEvent], error) {
 	if opts.Seed == hub.SeedNow {
 		return nil, errors.New("ourotail: ask for hub.SeedLater; the rows are read here")
 	}
@@ -171,13 +171,13 @@ func (f *Follower) subscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Op
 }
 
 // SubscribeTxs subscribes to transactions.
-func (f *Follower) SubscribeTxs(q query.Tx, opts hub.Options) (sub hub.Subscription[chain.TxEvent], err error) {
+func (f *Follower) SubscribeTxs(q query.Tx, opts hub.Options) (sub hub.Stream[chain.TxEvent], err error) {
 	f.follow.Locked(func() { sub, err = f.hub.SubscribeTx(q, opts) })
 	return sub, err
 }
 
 // SubscribeBlocks subscribes to blocks.
-func (f *Follower) SubscribeBlocks(q query.Block, opts hub.Options) (sub hub.Subscription[chain.BlockEvent], err error) {
+func (f *Follower) SubscribeBlocks(q query.Block, opts hub.Options) (sub hub.Stream[chain.BlockEvent], err error) {
 	f.follow.Locked(func() { sub, err = f.hub.SubscribeBlock(q, opts) })
 	return sub, err
 }

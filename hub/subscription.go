@@ -32,6 +32,16 @@ type Subscription[T any] interface {
 	Cancel()
 }
 
+// Stream is a subscription whose values have cursors: one for outputs,
+// transactions or blocks.
+type Stream[T any] interface {
+	Subscription[T]
+	// Cursor returns where the reader stands: behind the last value that Next
+	// returned or, if it has read everything there is, behind the newest block it was
+	// given. False while there is nothing to resume from.
+	Cursor() (chain.Cursor, bool)
+}
+
 // handle is the part that subscriptions with events of any type share.
 type handle[E any] struct {
 	sub

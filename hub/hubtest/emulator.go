@@ -192,7 +192,7 @@ func (e *Emulator) Set(q query.UTxO) ([]*chain.UTxO, error) {
 
 // SubscribeUTxOs implements Provider. The seed is read at the tip, under the
 // lock that publishing takes.
-func (e *Emulator) SubscribeUTxOs(_ context.Context, q query.UTxO, o hub.Options) (hub.Subscription[chain.UTxOEvent], error) {
+func (e *Emulator) SubscribeUTxOs(_ context.Context, q query.UTxO, o hub.Options) (hub.Stream[chain.UTxOEvent], error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if o.Seed == hub.SeedLater {
@@ -206,7 +206,7 @@ func (e *Emulator) SubscribeUTxOs(_ context.Context, q query.UTxO, o hub.Options
 }
 
 // SubscribeTxs implements Provider.
-func (e *Emulator) SubscribeTxs(q query.Tx, o hub.Options) (hub.Subscription[chain.TxEvent], error) {
+func (e *Emulator) SubscribeTxs(q query.Tx, o hub.Options) (hub.Stream[chain.TxEvent], error) {
 	s, err := e.hub.SubscribeTx(q, o)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (e *Emulator) SubscribeTxs(q query.Tx, o hub.Options) (hub.Subscription[cha
 }
 
 // SubscribeBlocks implements Provider: it refuses.
-func (e *Emulator) SubscribeBlocks(q query.Block, o hub.Options) (hub.Subscription[chain.BlockEvent], error) {
+func (e *Emulator) SubscribeBlocks(q query.Block, o hub.Options) (hub.Stream[chain.BlockEvent], error) {
 	s, err := e.hub.SubscribeBlock(q, o)
 	if err != nil {
 		return nil, err

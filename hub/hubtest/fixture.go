@@ -12,9 +12,9 @@ import (
 // for a seed names hub.SeedLater; the provider reads it.
 type Provider interface {
 	Capabilities() hub.Capabilities
-	SubscribeUTxOs(ctx context.Context, q query.UTxO, o hub.Options) (hub.Subscription[chain.UTxOEvent], error)
-	SubscribeTxs(q query.Tx, o hub.Options) (hub.Subscription[chain.TxEvent], error)
-	SubscribeBlocks(q query.Block, o hub.Options) (hub.Subscription[chain.BlockEvent], error)
+	SubscribeUTxOs(ctx context.Context, q query.UTxO, o hub.Options) (hub.Stream[chain.UTxOEvent], error)
+	SubscribeTxs(q query.Tx, o hub.Options) (hub.Stream[chain.TxEvent], error)
+	SubscribeBlocks(q query.Block, o hub.Options) (hub.Stream[chain.BlockEvent], error)
 	SubscribeTips() (hub.Subscription[chain.Tip], error)
 	SubscribeParams() (hub.Subscription[hub.ProtocolParams], error)
 	SubscribeStatus(id chain.TxID) (hub.Subscription[hub.TxStatus], error)

@@ -112,7 +112,7 @@ func (m *Metered) Capabilities() hub.Capabilities { return m.caps }
 
 // SubscribeUTxOs implements Provider. What exists is read at the chain's own
 // tip, of which the hub may not have heard yet.
-func (m *Metered) SubscribeUTxOs(_ context.Context, q query.UTxO, o hub.Options) (hub.Subscription[chain.UTxOEvent], error) {
+func (m *Metered) SubscribeUTxOs(_ context.Context, q query.UTxO, o hub.Options) (hub.Stream[chain.UTxOEvent], error) {
 	s, err := m.hub.SubscribeUTxO(q, o)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (m *Metered) SubscribeUTxOs(_ context.Context, q query.UTxO, o hub.Options)
 }
 
 // SubscribeTxs implements Provider.
-func (m *Metered) SubscribeTxs(q query.Tx, o hub.Options) (hub.Subscription[chain.TxEvent], error) {
+func (m *Metered) SubscribeTxs(q query.Tx, o hub.Options) (hub.Stream[chain.TxEvent], error) {
 	s, err := m.hub.SubscribeTx(q, o)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (m *Metered) SubscribeTxs(q query.Tx, o hub.Options) (hub.Subscription[chai
 }
 
 // SubscribeBlocks implements Provider: it refuses.
-func (m *Metered) SubscribeBlocks(q query.Block, o hub.Options) (hub.Subscription[chain.BlockEvent], error) {
+func (m *Metered) SubscribeBlocks(q query.Block, o hub.Options) (hub.Stream[chain.BlockEvent], error) {
 	s, err := m.hub.SubscribeBlock(q, o)
 	if err != nil {
 		return nil, err

@@ -42,9 +42,9 @@ func pay(t *testing.T, f hubtest.Fixture, addr string) chain.TxIn {
 
 // Contract 2.5: a subscription that ended by any route stops costing work.
 func TestContract_2_5_DeadSubscriptionsCostNoProbes(t *testing.T) {
-	for name, end := range map[string]func(*hubtest.Metered, hub.Subscription[chain.UTxOEvent]){
-		"cancelled": func(_ *hubtest.Metered, s hub.Subscription[chain.UTxOEvent]) { s.Cancel() },
-		"overflowed": func(m *hubtest.Metered, _ hub.Subscription[chain.UTxOEvent]) {
+	for name, end := range map[string]func(*hubtest.Metered, hub.Stream[chain.UTxOEvent]){
+		"cancelled": func(_ *hubtest.Metered, s hub.Stream[chain.UTxOEvent]) { s.Cancel() },
+		"overflowed": func(m *hubtest.Metered, _ hub.Stream[chain.UTxOEvent]) {
 			for range 3 {
 				pay(t, m, "a")
 			}

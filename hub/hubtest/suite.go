@@ -84,7 +84,7 @@ func (s *suite) pay(addr []byte, spend ...chain.TxIn) chain.TxIn {
 	return chain.TxIn{ID: id}
 }
 
-func (s *suite) subscribe(q query.UTxO, o hub.Options) hub.Subscription[chain.UTxOEvent] {
+func (s *suite) subscribe(q query.UTxO, o hub.Options) hub.Stream[chain.UTxOEvent] {
 	s.Helper()
 	sub, err := s.SubscribeUTxOs(context.Background(), q, o)
 	s.must(err)

@@ -173,7 +173,7 @@ func (s *suite) folds() {
 	addrs := [][]byte{s.address(), s.address(), s.address()}
 	type reader struct {
 		q    query.UTxO
-		sub  hub.Subscription[chain.UTxOEvent]
+		sub  hub.Stream[chain.UTxOEvent]
 		fold Fold
 	}
 	var readers []*reader
