@@ -121,7 +121,14 @@ type State struct {
 	Highest chain.Height
 	Floor   chain.At
 	Blocks  []*chain.AppliedBlock
+	// Orphans are the blocks that were undone and whose contents Contents still
+	// has: cursors on them can be resumed from.
+	Orphans []Orphan
 }
+
+// Orphan names an undone block and the block below it, which is on the chain or
+// undone as well.
+type Orphan struct{ At, Parent chain.At }
 
 // Restore replaces everything the hub knows of the chain. It is refused while
 // somebody is subscribed.
@@ -153,6 +160,10 @@ func (h *Hub) restore(s State) error {
 	h.win, h.tip, h.highest, h.highestBase = w, tip, max(s.Highest, tip.Height), chain.OriginHeight
 	h.statuses.chain = nil
 	clear(h.orphans)
+	for _, o := range s.Orphans {
+		at := norm(o.At)
+		h.orphans[at.Point] = &entry{at: at, parent: norm(o.Parent), cov: chain.Complete}
+	}
 	h.thin() // what is given is kept until the next block, however deep
 	h.tipChanged()
 	return nil

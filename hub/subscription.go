@@ -40,6 +40,9 @@ type Stream[T any] interface {
 	// returned or, if it has read everything there is, behind the newest block it was
 	// given. False while there is nothing to resume from.
 	Cursor() (chain.Cursor, bool)
+	// Watermark returns the cursor behind the newest block that was given, read or
+	// not.
+	Watermark() (chain.Cursor, bool)
 }
 
 // handle is the part that subscriptions with events of any type share.
