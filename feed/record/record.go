@@ -14,7 +14,8 @@ type Envelope struct {
 	Point  *Point `json:"point,omitempty"` // of the block; of undo the last valid point; absent for origin
 	Height int64  `json:"height"`          // of the point; of undo: discard every record with a greater height; -1 for origin
 	Record *UTxO  `json:"record,omitempty"`
-	Cursor string `json:"cursor,omitempty"`
+	Cursor string `json:"cursor,omitempty"` // resumes behind this line; absent inside a seed, and where no Stamp was used
+	Final  *bool  `json:"final,omitempty"`  // no fork can undo the block any more; absent on undo, and where no Stamp was used
 }
 
 // Point is a slot with a header hash.
