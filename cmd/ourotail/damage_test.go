@@ -26,7 +26,7 @@ func TestDamageWhileItRuns(t *testing.T) {
 	go func() { ended <- execute(ctx, run, strings.NewReader(""), &lockedBuffer{}, &errs) }()
 	devtest.Eventually(t, "the tip", func() bool {
 		st, err := remoteStatus(ctx, dir, false)
-		return err == nil && st.Running && st.Head == s.chain.Tip().Point && st.Index.Built
+		return err == nil && st.Running && st.Head == s.chain.Tip().Point && st.Health.Grade == ourotail.Healthy
 	})
 	zeroTables(t, dir)
 	if _, says, code := ourotailCmd(ctx, "status", "--digest", "--data-dir", dir); code != exitDamaged || !strings.Contains(says, "--resync") {

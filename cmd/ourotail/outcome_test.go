@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
@@ -119,8 +120,8 @@ func TestNodeThatHangsUpIsNoSuccess(t *testing.T) {
 			if err != nil {
 				return
 			}
-			defer c.Close()
-			_ = c.(*net.UnixConn).CloseRead() // what is written to it is EPIPE, and nothing ends
+			_ = c.(*net.UnixConn).CloseRead() // what is written to it from now on is EPIPE, and nothing ends
+			time.AfterFunc(300*time.Millisecond, func() { c.Close() })
 		}
 	}()
 	node := []string{"--socket-path", socket, "--config", s.config, "--data-dir", dir, "--log-level", "error"}
