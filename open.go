@@ -71,8 +71,9 @@ type Follower struct {
 	room      room
 	watch     watch
 	policy    func(error, int) (time.Duration, bool)
-	connected atomic.Bool   // a connection to the node was made
-	ends      atomic.Bool   // the present run ends by itself
+	connected atomic.Bool // a connection to the node was made
+	ends      atomic.Bool // the present run ends by itself
+	driver    driver
 	near      chan struct{} // closed when the head first comes within k of the tip
 	nearOnce  sync.Once
 }
@@ -250,17 +251,21 @@ func (f *Follower) quarantine(raw []byte) (string, error) {
 // Run follows until ctx ends, what Config asked for is reached (nil), or a
 // person must act. Once the head comes within k of the node's tip the indexes
 // are built beside it; a Run that ends at the tip waits for them.
-func (f *Follower) Run(ctx context.Context) error {
+// While Run drives nobody else does: a second call is refused with ErrFollowing.
+func (f *Follower) Run(ctx context.Context) error { return f.drive(ctx, f.configured()) }
+
+// configured is where Config ends following.
+func (f *Follower) configured() follow.Stop {
 	stop := follow.Stop{Until: chain.OriginHeight, AtTip: f.cfg.ExitAtTip}
 	if f.cfg.Until != nil {
 		stop.Until = *f.cfg.Until
 	}
-	return f.run(ctx, stop)
+	return stop
 }
 
 // CatchUp follows until the block at the height is committed.
 func (f *Follower) CatchUp(ctx context.Context, until chain.Height) error {
-	return f.run(ctx, follow.Stop{Until: until})
+	return f.drive(ctx, follow.Stop{Until: until})
 }
 
 func (f *Follower) run(ctx context.Context, stop follow.Stop) error {
@@ -316,9 +321,10 @@ func (f *Follower) buildIndexes(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the subscriptions and closes the data directory. Run must have
-// returned.
+// Close ends the subscriptions, and following if loops started it, and closes the
+// data directory. Run must have returned.
 func (f *Follower) Close() error {
+	_ = f.take(true)
 	f.hub.CloseAll()
 	return f.Dir.Close()
 }

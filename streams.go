@@ -1,0 +1,185 @@
+package ourotail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/query"
+)
+
+// UTxOs yields what happens to the outputs that the query wants: in the order of the
+// chain, and what one block does together. Every loop over it is a subscription of
+// its own, made when the loop begins; leaving the loop ends it.
+//
+// Following is started if nobody runs it, and goes on until Close. An error is
+// yielded once, with an event that means nothing, and ends the loop: that of ctx when
+// it has ended, a *hub.OverflowError if the reader was too slow, what following
+// failed of. When following ends as Config asked, the loop ends without one, after
+// the last event.
+//
+// The output an event names is shared and must not be written to.
+func (f *Follower) UTxOs(ctx context.Context, q query.UTxO, opts ...UTxOOption) iter.Seq2[UTxOEvent, error] {
+	stamp := stamp{f.cfg.Genesis}
+	return loop(ctx, f, opts, func(o hub.Options) (hub.Subscription[chain.UTxOEvent], error) {
+		return f.SubscribeUTxOs(ctx, q, o)
+	}, func(e chain.UTxOEvent) UTxOEvent { return UTxOEvent{e, stamp} })
+}
+
+// Txs yields the transactions that the query wants as blocks include them, those
+// whose scripts failed among them; see UTxOs.
+func (f *Follower) Txs(ctx context.Context, q query.Tx, opts ...Option) iter.Seq2[TxEvent, error] {
+	stamp := stamp{f.cfg.Genesis}
+	return loop(ctx, f, opts, func(o hub.Options) (hub.Subscription[chain.TxEvent], error) {
+		return f.SubscribeTxs(q, o)
+	}, func(e chain.TxEvent) TxEvent { return TxEvent{e, stamp} })
+}
+
+// Blocks yields the blocks that the query wants, with everything they did; see UTxOs.
+// With a query for a range of slots the loop ends when the chain has passed it.
+func (f *Follower) Blocks(ctx context.Context, q query.Block, opts ...Option) iter.Seq2[BlockEvent, error] {
+	stamp := stamp{f.cfg.Genesis}
+	return loop(ctx, f, opts, func(o hub.Options) (hub.Subscription[chain.BlockEvent], error) {
+		return f.SubscribeBlocks(q, o)
+	}, func(e chain.BlockEvent) BlockEvent { return BlockEvent{e, stamp} })
+}
+
+// Tips yields the newest committed block, first the present one; origin if there is
+// none. A slow reader misses those in between, never the last.
+func (f *Follower) Tips(ctx context.Context) iter.Seq2[chain.Tip, error] {
+	return func(yield func(chain.Tip, error) bool) {
+		sub, err := f.SubscribeTips()
+		if err != nil {
+			yield(chain.Origin, err)
+			return
+		}
+		defer sub.Cancel()
+		defer f.demand()()
+		pour(ctx, sub, yield)
+	}
+}
+
+// loop makes a subscription and yields its events as the library's.
+func loop[E, V any, O UTxOOption](ctx context.Context, f *Follower, opts []O, subscribe func(hub.Options) (hub.Subscription[E], error), wrap func(E) V) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		var none V
+		s, err := settle(opts)
+		if err == nil {
+			err = f.place(s)
+		}
+		if err == nil && s.hub.Start == hub.Tip {
+			defer f.demand()()
+			err = f.reachTip(ctx)
+		}
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		sub, err := subscribe(s.hub)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		defer sub.Cancel()
+		defer f.demand()()
+		pour(ctx, sub, func(e E, err error) bool {
+			if err != nil {
+				return yield(none, err)
+			}
+			return yield(wrap(e), nil)
+		})
+	}
+}
+
+// pour yields the values of a subscription until it ends or the reader does.
+func pour[E any](ctx context.Context, sub hub.Subscription[E], yield func(E, error) bool) {
+	for {
+		e, err := sub.Next(ctx)
+		if errors.Is(err, io.EOF) || !yield(e, err) || err != nil {
+			return
+		}
+	}
+}
+
+// place turns the point or the text where a loop begins into what the hub knows.
+func (f *Follower) place(s *settings) error {
+	switch s.hub.Start {
+	case hub.After:
+		at, err := f.standing(*s.point)
+		s.hub.After = chain.Cursor{At: at, Place: chain.WholeBlock}
+		return err
+	case hub.Resume:
+		t, err := chain.ParseToken(s.cursor)
+		if err != nil {
+			return fmt.Errorf("ourotail: resuming: %w", err)
+		}
+		if t.Magic != f.cfg.Genesis.Magic {
+			return fmt.Errorf("ourotail: resuming: the cursor is of a network with the magic %d, this one has %d", t.Magic, f.cfg.Genesis.Magic)
+		}
+		s.hub.After = t.Cursor
+	}
+	return nil
+}
+
+// standing gives a point that stands on our chain its height; see From for errors.
+func (f *Follower) standing(p chain.Point) (chain.At, error) {
+	if p.IsOrigin() {
+		return chain.Origin, nil
+	}
+	at, ok, err := f.Find(p)
+	if ok || err != nil {
+		return at, err
+	}
+	common, err := f.Ancestor(p)
+	if err != nil {
+		return at, err
+	}
+	at = chain.At{Point: p}
+	if l, ok := f.store.Orphan(p.Hash); ok {
+		at.Height = l.Height
+	}
+	return at, &hub.OrphanedError{Point: at, Ancestor: common}
+}
+
+// askAgain is how long to wait before a node that did not tell its tip is asked
+// again.
+const askAgain = 500 * time.Millisecond
+
+// reachTip waits until following has come to the node's present tip.
+func (f *Follower) reachTip(ctx context.Context) error {
+	tips, err := f.SubscribeTips()
+	if err != nil {
+		return err
+	}
+	defer tips.Cancel()
+	if now := f.Progress(); now.Phase == follow.Following && now.Head.Height >= now.Tip.Height {
+		return nil
+	}
+	tip, err := f.NodeTip(ctx)
+	for err != nil {
+		if _, _, ended := tips.Poll(); ended != nil {
+			return ended
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(askAgain):
+		}
+		tip, err = f.NodeTip(ctx)
+	}
+	for {
+		at, err := tips.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return hub.ErrClosed
+		}
+		if err != nil || at.Height >= tip.Height {
+			return err
+		}
+	}
+}
