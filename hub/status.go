@@ -58,6 +58,8 @@ type statusEntry struct {
 // statuses is the table of transactions recorded.
 type statuses struct {
 	table map[chain.TxID]*statusEntry
+	// followed are those of the table that somebody subscribes to.
+	followed map[chain.TxID]*statusEntry
 	// idle are the ids nobody subscribes to, the longest so first.
 	idle list.List
 	// settling are transactions in the order of their blocks, to be forgotten when
@@ -102,6 +104,10 @@ func (h *Hub) SubscribeStatus(id chain.TxID) (Subscription[TxStatus], error) {
 		e.subs = map[*mailbox.Latest[TxStatus]]struct{}{}
 	}
 	e.subs[box] = struct{}{}
+	if h.statuses.followed == nil {
+		h.statuses.followed = map[chain.TxID]*statusEntry{}
+	}
+	h.statuses.followed[id] = e
 	box.OfferBuffered(e.status)
 	h.out = append(h.out, box)
 	h.unlock()()
@@ -117,16 +123,6 @@ func (h *Hub) Submitted(id chain.TxID) (s TxStatus) {
 		}
 	})
 	return s
-}
-
-// SeenInMempool says that a transaction waits for its block. It is ignored
-// unless the transaction was submitted or is subscribed to.
-func (h *Hub) SeenInMempool(id chain.TxID) {
-	h.lockedFlush(func() {
-		if e := h.statuses.table[id]; e != nil {
-			h.pendingNow(e)
-		}
-	})
 }
 
 func (h *Hub) pendingNow(e *statusEntry) TxStatus {
@@ -329,6 +325,7 @@ func (h *Hub) statusEnded(id chain.TxID, box *mailbox.Latest[TxStatus]) {
 	if len(e.subs) > 0 || e.idle != nil {
 		return
 	}
+	delete(h.statuses.followed, id)
 	h.idleStatus(e)
 	if h.settled(e) {
 		h.forgetStatus(id)
@@ -344,6 +341,7 @@ func (h *Hub) endStatuses(end func(mail)) {
 		}
 		delete(h.statuses.table, id)
 	}
+	clear(h.statuses.followed)
 	h.statuses.idle.Init()
 	h.statuses.settling, h.statuses.chain = nil, nil
 }

@@ -253,6 +253,12 @@ func (w *world) verifyChain(s *Store) error {
 		if err := sameBlock(&e, b); err != nil {
 			return fmt.Errorf("block %v: %w", b.At(), err)
 		}
+		v := s.Snapshot()
+		txs, err := v.Txs(b.Position())
+		v.Close()
+		if err != nil || !slices.Equal(txs, b.Txs) {
+			return fmt.Errorf("block %v: transactions %v, want %v, %w", b.At(), txs, b.Txs, err)
+		}
 	}
 	v := s.Snapshot()
 	defer v.Close()

@@ -298,6 +298,7 @@ func TestClosed(t *testing.T) {
 		"link":     func() error { _, _, err := s.LinkAt(chain.Position{}); return err },
 		"find":     func() error { _, _, err := s.Find(oneBlock().Point); return err },
 		"effects":  func() error { return s.Effects(chain.Position{}, new(chain.Effects)) },
+		"txs":      func() error { _, err := v.Txs(chain.Position{}); return err },
 		"get":      func() error { _, _, err := v.Get(o.Ref); return err },
 		"spent":    func() error { _, _, _, err := v.Spent(o.Ref); return err },
 		"utxos":    func() error { return v.UTxOs(context.Background(), chain.Source{}, nil) },

@@ -111,6 +111,22 @@ func (w *Watcher) Follow(ids ...chain.TxID) {
 		}
 	}
 	w.mu.Unlock()
+	w.stir()
+}
+
+// Expect is Follow for transactions that are in the mempool as far as the caller
+// knows, because the node has just accepted them for instance: one that a look
+// begun after this call does not find there is reported to have left.
+func (w *Watcher) Expect(ids ...chain.TxID) {
+	w.mu.Lock()
+	for _, id := range ids {
+		w.ids[id] = true
+	}
+	w.mu.Unlock()
+	w.stir()
+}
+
+func (w *Watcher) stir() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -177,9 +193,13 @@ func (w *Watcher) Run(ctx context.Context) error {
 // look asks about everything followed and reports what changed.
 func (w *Watcher) look(ctx context.Context, conn *Conn) error {
 	w.mu.Lock()
-	ids := slices.SortedFunc(maps.Keys(w.ids), func(a, b chain.TxID) int { return slices.Compare(a[:], b[:]) })
+	known := maps.Clone(w.ids)
 	w.mu.Unlock()
-	if len(ids) == 0 {
+	if len(known) == 0 {
+		if *conn != nil {
+			_ = (*conn).Close() // what was asked has been answered
+			*conn = nil
+		}
 		return ctx.Err()
 	}
 	if *conn == nil {
@@ -193,7 +213,7 @@ func (w *Watcher) look(ctx context.Context, conn *Conn) error {
 	if err != nil {
 		return err
 	}
-	events, err := w.compare(ctx, snap, ids)
+	events, err := w.compare(ctx, snap, known)
 	snap.Release()
 	for _, e := range events {
 		w.cfg.Report(e)
@@ -201,15 +221,17 @@ func (w *Watcher) look(ctx context.Context, conn *Conn) error {
 	return err
 }
 
-func (w *Watcher) compare(ctx context.Context, snap Snapshot, ids []chain.TxID) (events []Event, err error) {
-	for _, id := range ids {
+// compare asks about what was known before the snapshot was taken: what was said
+// since about a transaction is newer than the snapshot, and the next look's.
+func (w *Watcher) compare(ctx context.Context, snap Snapshot, known map[chain.TxID]bool) (events []Event, err error) {
+	for _, id := range slices.SortedFunc(maps.Keys(known), func(a, b chain.TxID) int { return slices.Compare(a[:], b[:]) }) {
 		now, err := snap.Has(ctx, id)
 		if err != nil {
 			return events, err
 		}
 		w.mu.Lock()
 		before, followed := w.ids[id]
-		if followed && now != before {
+		if followed && before == known[id] && now != before {
 			w.ids[id] = now
 			events = append(events, Event{ID: id, Pending: now})
 		}

@@ -22,6 +22,8 @@ type node struct {
 	dials int
 	asked int
 	open  int
+
+	during, after func() // called once, as a snapshot is taken and released
 }
 
 func (n *node) set(f func()) {
@@ -44,6 +46,10 @@ func (n *node) dial(context.Context) (txwatch.Conn, error) {
 func (n *node) Snapshot(context.Context) (txwatch.Snapshot, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if f := n.during; f != nil {
+		n.during = nil
+		f()
+	}
 	return n, n.down
 }
 
@@ -54,7 +60,14 @@ func (n *node) Has(_ context.Context, id chain.TxID) (bool, error) {
 	return n.in[id], n.down
 }
 
-func (n *node) Release() {}
+func (n *node) Release() {
+	n.set(func() {
+		if f := n.after; f != nil {
+			n.after = nil
+			f()
+		}
+	})
+}
 
 func (n *node) Close() error {
 	n.set(func() { n.open-- })
@@ -167,5 +180,47 @@ func TestNodeAway(t *testing.T) {
 		want(t, said(time.Minute), "1 false")
 		n.set(func() { n.down = errors.New("again") })
 		want(t, said(time.Minute), "again")
+	})
+}
+
+// TestExpected: what is believed to be in the mempool and is not has left; a look
+// that began before somebody said so does not count.
+func TestExpected(t *testing.T) {
+	n := &node{in: map[chain.TxID]bool{b: true}}
+	watch(t, n, func(w *txwatch.Watcher, said func(time.Duration) []string) {
+		w.Expect(a, b)
+		want(t, said(5*time.Second), "1 false")
+		n.set(func() { n.in[a] = true })
+		w.Expect(a)
+		want(t, said(5*time.Second))
+		w.Unfollow(a)
+		n.set(func() { delete(n.in, a) })
+		w.Follow(a)
+		n.set(func() {
+			n.during = func() { // accepted while a look goes on that began before
+				w.Expect(a)
+				n.after = func() { n.in[a] = true }
+			}
+		})
+		want(t, said(5*time.Second))
+		if in, err := w.Pending(a); !in || err != nil {
+			t.Error(in, err)
+		}
+	})
+}
+
+// TestNobodyFollowsNobodyIsAsked: the connection goes with the last transaction.
+func TestNobodyFollowsNobodyIsAsked(t *testing.T) {
+	n := &node{in: map[chain.TxID]bool{}}
+	watch(t, n, func(w *txwatch.Watcher, said func(time.Duration) []string) {
+		w.Follow(a)
+		said(2 * time.Second)
+		w.Unfollow(a)
+		said(2 * time.Second)
+		n.set(func() {
+			if n.open != 0 || n.dials != 1 {
+				t.Errorf("%d connections open of %d", n.open, n.dials)
+			}
+		})
 	})
 }
