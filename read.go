@@ -14,17 +14,26 @@ import (
 	"github.com/ourotail/ourotail/store"
 )
 
-// View reads the set of unspent outputs as it was when the view was opened. Any
+// View reads the set of unspent outputs as it was when the view was opened, or at
+// the point that it was opened for (Follower.ViewAt). Any
 // number of goroutines may use it. It must be closed; a view that stays open for
 // hours keeps hours of garbage on disk.
-type View struct{ snap *store.Snapshot }
+type View struct {
+	snap  *store.Snapshot
+	wound *wound // nil if it shows what the snapshot does
+}
 
 // Close gives the view up.
 func (v *View) Close() { v.snap.Close() }
 
 // Head returns the block whose state the view shows; at origin its height is
 // chain.OriginHeight.
-func (v *View) Head() chain.Link { return v.snap.Head() }
+func (v *View) Head() chain.Link {
+	if v.wound != nil {
+		return v.wound.head
+	}
+	return v.snap.Head()
+}
 
 // Indexed tells whether queries by address, credential, policy and asset use an
 // index. Before the end of a first sync they read the whole set.
@@ -36,16 +45,37 @@ func (v *View) Indexed() bool { return v.snap.Indexed() }
 func (v *View) UTxOs(ctx context.Context, q query.UTxO, fn func(*chain.UTxO) error) (err error) {
 	defer damaged(&err)
 	points := map[chain.Height]chain.At{}
-	take := func(o *chain.Output) error {
+	keys, _ := q.Keys()
+	return v.each(ctx, keys, func(o *chain.Output) error {
 		u, err := v.decode(o, points)
 		if err != nil || !q.Match(u) {
 			return err
 		}
 		return fn(u)
+	})
+}
+
+// Get returns an unspent output; false if it is not there. It is the caller's to
+// keep.
+func (v *View) Get(ref chain.TxIn) (u *chain.UTxO, ok bool, err error) {
+	defer damaged(&err)
+	o, ok, err := v.wound.get(v.snap, ref)
+	if err != nil || !ok {
+		return nil, false, err
 	}
-	keys, _ := q.Keys()
+	u, err = v.decode(&o, map[chain.Height]chain.At{})
+	return u, err == nil, err
+}
+
+// each calls fn for every unspent output under the keys, or more, in ascending order
+// of reference.
+func (v *View) each(ctx context.Context, keys []chain.Source, fn func(*chain.Output) error) error {
+	fn, rest := v.wound.merge(fn)
 	if v.scans(keys) {
-		return v.snap.UTxOs(ctx, chain.Source{Kind: chain.SourceAll}, take)
+		if err := v.snap.UTxOs(ctx, chain.Source{Kind: chain.SourceAll}, fn); err != nil {
+			return err
+		}
+		return rest()
 	}
 	refs, err := v.refs(ctx, keys)
 	if err != nil {
@@ -60,12 +90,12 @@ func (v *View) UTxOs(ctx context.Context, q query.UTxO, fn func(*chain.UTxO) err
 			return err
 		}
 		if ok {
-			if err := take(&o); err != nil {
+			if err := fn(&o); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return rest()
 }
 
 // scans tells whether the keys can only be answered by reading everything.
@@ -172,7 +202,7 @@ func (v *View) Digest(ctx context.Context) (d Digest, err error) {
 	defer damaged(&err)
 	var acc canon.Accumulator
 	var line []byte
-	err = v.snap.UTxOs(ctx, chain.Source{Kind: chain.SourceAll}, func(o *chain.Output) error {
+	err = v.each(ctx, []chain.Source{{Kind: chain.SourceAll}}, func(o *chain.Output) error {
 		out, err := ledger.DecodeOutput(o.Era, o.Raw)
 		if err != nil {
 			return fmt.Errorf("output %s in the store: %w", o.Ref, err)
