@@ -16,7 +16,6 @@ import (
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/devnode"
 	"github.com/ourotail/ourotail/devnode/forge"
-	"github.com/ourotail/ourotail/hub"
 	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/query"
 )
@@ -101,17 +100,22 @@ func demo(ctx context.Context, cmd *cobra.Command, seed uint64, interval time.Du
 		err = errors.Join(err, <-served)
 	}()
 
-	out := newPrinter(cmd.OutOrStdout(), "pretty")
-	out.names = map[string]string{}
+	names := map[string]string{}
 	var arms []query.UTxO
 	for i, addr := range watched {
-		out.names[string(addr)] = fmt.Sprintf("%-25s", demoNames[i])
+		names[string(addr)] = fmt.Sprintf("%-25s", demoNames[i])
 		arms = append(arms, query.Address(addr))
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "A generated chain on %s, a block every %v, forks now and then.\nWatching %d addresses: green created, red spent, yellow a fork. Ctrl-C ends it.\n\n", socket, interval, len(arms))
 	cfg := ourotail.Config{SocketPath: socket, Genesis: genesis, DataDir: filepath.Join(dir, "data"), Memory: 64 << 20, Logger: quieter(log)}
-	t := &tail{query: query.AnyOf(arms...), out: out, opts: hub.Options{Start: hub.Origin, Bound: hub.Unbounded}}
-	if err := ended(ctx, t.follow(ctx, cmd, cfg)); err != nil {
+	t := &tail{cmd: cmd, cfg: cfg, sink: newSink(cmd.OutOrStdout()), names: names,
+		req: tailRequest{query: query.AnyOf(arms...), format: "pretty", color: isTerminal(cmd.OutOrStdout())}}
+	t.cfg.Brake = t.brake.wait
+	f, err := ourotail.Open(ctx, t.cfg)
+	if err == nil {
+		err = ended(ctx, t.follow(ctx, f))
+	}
+	if err != nil {
 		return err
 	}
 	return demoVerdict(cmd, c, cfg.DataDir)

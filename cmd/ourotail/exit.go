@@ -47,6 +47,7 @@ const exitHelp = `Exit codes:
   13                the data directory is damaged, or check found differences
   14                submit: the ledger rejects the transaction
   15                check: a kill left a write half done, start once and check again
+  16                tail: the cursor cannot be gone on from (any more, or yet)
 `
 
 // codedError carries the exit code of a failure.

@@ -18,6 +18,7 @@ type printer struct {
 	out    *bufio.Writer
 	format string
 	json   *json.Encoder
+	stamp  *record.Stamp // for JSON; nil leaves out what it says
 	line   []byte
 
 	created, spent, rolled, faint *color.Color
@@ -29,11 +30,22 @@ func newPrinter(w io.Writer, format string) *printer {
 	p.json = json.NewEncoder(p.out)
 	p.created, p.spent, p.rolled, p.faint = color.New(color.FgGreen), color.New(color.FgRed), color.New(color.FgYellow, color.Bold), color.New(color.Faint)
 	if !isTerminal(w) {
-		for _, c := range []*color.Color{p.created, p.spent, p.rolled, p.faint} {
+		for _, c := range p.colors() {
 			c.DisableColor()
 		}
 	}
 	return p
+}
+
+func (p *printer) colors() []*color.Color {
+	return []*color.Color{p.created, p.spent, p.rolled, p.faint}
+}
+
+// colored has a printer use colors because what it prints goes on to a terminal.
+func (p *printer) colored() {
+	for _, c := range p.colors() {
+		c.EnableColor()
+	}
 }
 
 func (p *printer) flush() error { return p.out.Flush() }
@@ -43,7 +55,11 @@ func (p *printer) event(e *chain.UTxOEvent) error {
 	case "effects":
 		return p.effect(e)
 	case "json":
-		return p.json.Encode(record.Of(e))
+		env := record.Of(e)
+		if p.stamp != nil {
+			env = p.stamp.Of(e)
+		}
+		return p.json.Encode(env)
 	}
 	return p.pretty(e)
 }

@@ -1,216 +1,209 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
-	"github.com/ourotail/ourotail/hub"
-	"github.com/ourotail/ourotail/query"
 )
 
-func newTail() *cobra.Command {
-	var from, format string
-	var exitAtTip bool
-	var confirmations int64
-	cmd := &cobra.Command{
-		Use:   "tail [QUERY...]",
-		Short: "Show outputs being created and spent, a line per event, as it happens",
-		Long: `Follows the node into a data directory and prints a line for every output that a
+const tailHelp = `Follows the node into a data directory and prints a line for every output that a
 query wants when it is created, and when it is spent, with what it held. A fork
-is a line of its own: discard everything above the point it names.
+is a line of its own: discard everything above the point it names. Where a
+follower runs on the directory already, run or another tail, the lines come from it.
 
 ` + queryHelp + `
 --from says where the lines begin:
   tip         the node's tip as the command starts; what lies before is applied
-              without a line
-  origin      the first block; the data directory must be empty
-  SLOT.HASH   behind this block, if it is among the last k
+              without a line. With --include-existing a line for each output that
+              exists there comes first
+  origin      the first block, with the outputs of the genesis
+  SLOT.HASH   behind this block
+  byron … conway   with the first block of that era, which the directory must have
+What lies more than k blocks back needs a directory with --archive, or one that is
+empty for --from origin.
 
 Formats:
   pretty    for people
-  json      one JSON object a line: {"event": seed|apply|undo, "point", "height",
-            "record"}; on undo discard every record with a greater height
-  effects   the canonical text: "+ OUTPUT", "- OUTPUT by TXID", "! POINT" for a fork
+  json      one JSON object a line: {"event": seed | apply | undo | idle, "point",
+            "height", "record", "cursor", "final"}; --json is short for it
+  effects   the canonical text: "+ OUTPUT", "- OUTPUT by TXID", "! POINT" for a fork;
+            it has no line for seeds
+
+What lines of JSON tell:
+  undo      discard every record with a greater height: an output created there is
+            gone, one spent there is unspent again and is not sent again
+  final     k blocks lay on the block when the line was printed: no undo reaches it
+  cursor    where --after goes on behind this line. The lines of a seed have none,
+            but the last
+  last_of_tx      nothing more comes of this transaction. Its lines come together
+  last_of_block   nothing more comes of this block: what you keep by block is whole
+  idle      with --idle, a block without lines: you have everything up to its
+            point. So every block of the chain ends with last_of_block or idle, once,
+            in order, and what was not undone by then is the truth at that block
+
+Going on after an end, or a kill:
+  --after CURSOR   the lines right behind that cursor's, and if a fork undid its block
+      meanwhile, an undo first. A reader that stores the cursor of the last line it
+      has dealt with, in one transaction with what it made of it, misses nothing and
+      gets nothing twice, whichever side is killed, when and how often. Take the
+      cursor of a line with last_of_tx, or of undo, idle, or the last of a seed.
+      The empty text is no cursor, so that --after "$(cat F)" is right from the start.
+  --cursor-file F  tail itself keeps the cursor behind the lines that are out, and
+      goes on from there; --from then only says where to begin the first time. After a
+      kill the lines begin with an undo to what F says, because more may have been
+      out. A reader that heeds undo and outlives tail, as in
+        while true; do ourotail tail --cursor-file F ...; done | reader
+      is right whatever happens to tail. After --no-rollback there is no undo: lines
+      may come twice, with the same id. What a reader was given and had not dealt with
+      when it died itself, tail cannot know; such a reader uses --after.
+A cursor of another network, or damaged, or from the future, or older than the
+history kept, or that was undone too long ago is refused; see the exit codes.
 
 A reader that is slow brakes following, and a signal ends it only after what is
-committed has been printed: nothing is lost. After a kill, give the last point that
-you have processed to --from, if it is among the last k blocks.
+committed has been printed: nothing is lost. One that shares another's follower
+brakes nobody, and is safe while it is less than k blocks behind.
 
-From origin the outputs of the genesis come first (in JSON as event seed; the
-canonical text has no line for them).`,
-		Example: `  ourotail tail --socket-path node.socket --network preview
-  ourotail tail addr_test1... --network preview --format json | consumer
-  ourotail tail --from origin --exit-at-tip --format effects --data-dir D`,
+--limit N ends after N records, at the end of a transaction: there may be a few more.
+Undo and idle lines do not count.`
+
+const tailExample = `  ourotail tail --socket-path node.socket --network preview
+  ourotail tail addr_test1... --network preview --json --cursor-file cursor | consumer
+  ourotail tail --network preview --json --after "$(cat acknowledged)" | consumer
+  ourotail tail --from origin --exit-at-tip --format effects --data-dir D`
+
+func newTail() *cobra.Command {
+	var f tailFlags
+	cmd := &cobra.Command{
+		Use:     "tail [QUERY...]",
+		Short:   "Show outputs being created and spent, a line per event, as it happens",
+		Long:    tailHelp,
+		Example: tailExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q, err := parseQueries(args)
+			t, err := f.tail(cmd, args)
 			if err != nil {
 				return err
 			}
-			if err := checkFormat(format, "pretty", "json", "effects"); err != nil {
-				return err
-			}
-			start, err := parseFrom(from)
-			if err != nil {
-				return err
-			}
-			if confirmations < 0 {
-				return usage("--confirmations %d is negative", confirmations)
-			}
-			cfg, err := followerConfig(cmd)
-			if err != nil {
-				return err
-			}
-			cfg.ExitAtTip = exitAtTip
-			if confirmations > int64(cfg.Genesis.K) {
-				return usage("--confirmations %d is more than k = %d of this network: no rollback is deeper", confirmations, cfg.Genesis.K)
-			}
-			t := &tail{start: start, query: q, out: newPrinter(cmd.OutOrStdout(), format),
-				opts: hub.Options{Confirmations: chain.Height(confirmations), Bound: hub.Unbounded}}
-			return ended(cmd.Context(), t.follow(cmd.Context(), cmd, cfg))
+			return ended(cmd.Context(), t.run(cmd.Context()))
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "tip", "tip, origin, or a point SLOT.HASH")
-	cmd.Flags().StringVar(&format, "format", "pretty", "pretty, json or effects")
-	cmd.Flags().BoolVar(&exitAtTip, "exit-at-tip", false, "end once the node has no more blocks")
-	cmd.Flags().Int64Var(&confirmations, "confirmations", 0, "show an event only once so many blocks are on top of its block")
+	f.add(cmd)
 	addFollowFlags(cmd)
 	return cmd
 }
 
-// from is where the lines begin.
-type startAt struct {
-	tip   bool
-	point chain.Point // unless tip
+// tailFlags are the command's own.
+type tailFlags struct {
+	from, after, cursorFile, types string
+	req                            tailRequest
+	confirmations                  int64
+	limit                          int
+	asJSON                         bool
 }
 
-func parseFrom(text string) (startAt, error) {
-	if text == "tip" {
-		return startAt{tip: true}, nil
-	}
-	p, err := chain.ParsePoint(text)
-	if err != nil {
-		return startAt{}, usage("--from: %w; or tip, or origin", err)
-	}
-	return startAt{point: p}, nil
+func (f *tailFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.from, "from", "tip", "where to begin: tip, origin, a point SLOT.HASH, or the name of an era")
+	flags.StringVar(&f.after, "after", "", "go on behind the line that had this cursor")
+	flags.StringVar(&f.cursorFile, "cursor-file", "", "keep the cursor in this file, and go on from there")
+	flags.StringVar(&f.types, "types", "both", "created, spent or both")
+	flags.StringVar(&f.req.format, "format", "pretty", "pretty, json or effects")
+	flags.BoolVar(&f.asJSON, "json", false, "the same as --format json")
+	flags.BoolVar(&f.req.exitAtTip, "exit-at-tip", false, "end once the node has no more blocks")
+	flags.Int64Var(&f.confirmations, "confirmations", 0, "show an event only once so many blocks are on top of its block")
+	flags.BoolVar(&f.req.noRollback, "no-rollback", false, "show an event only once no fork can undo it, k blocks deep")
+	flags.BoolVar(&f.req.idle, "idle", false, "a line for every block without any, too")
+	flags.BoolVar(&f.req.existing, "include-existing", false, "begin with a line for each output that exists")
+	flags.IntVar(&f.limit, "limit", 0, "end after so many records, at the end of a transaction")
 }
 
 // tail is one run of the command.
 type tail struct {
-	start startAt
-	query query.UTxO
-	opts  hub.Options
-	out   *printer
-	brake brake
+	cmd      *cobra.Command
+	req      tailRequest
+	sink     *sink
+	brake    brake
+	dir      string
+	magic    uint32 // of the network that was named, 0 for none
+	takeOver time.Duration
+	cfg      ourotail.Config
+	cannot   error             // why we cannot follow ourselves; nil if we can
+	names    map[string]string // of addresses, for pretty; nil for none
 }
 
-// follow opens the data directory, subscribes, and prints until it is done.
-func (t *tail) follow(ctx context.Context, cmd *cobra.Command, cfg ourotail.Config) (err error) {
-	cfg.Brake = t.brake.wait
-	f, err := openFollower(ctx, cfg)
-	if err != nil {
-		return err
+// tail reads the flags.
+func (f *tailFlags) tail(cmd *cobra.Command, args []string) (t *tail, err error) {
+	if err := f.request(cmd, args); err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	sub, err := t.subscribe(ctx, cmd, f, cfg)
-	if err != nil {
-		return err
-	}
-	t.brake.watch(sub)
-	rep := newReporter(f, nil, cfg.Logger)
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	// A signal ends following, not reading: what is committed is printed, so that
-	// the directory never stands above the last line.
-	read := make(chan error, 1)
-	go func() {
-		err := t.read(context.WithoutCancel(ctx), sub)
-		t.brake.release()
+	t = &tail{cmd: cmd, req: f.req, sink: newSink(cmd.OutOrStdout()), takeOver: takeOver}
+	t.sink.limit = f.limit
+	if f.cursorFile != "" {
+		t.sink.file = &cursorFile{path: f.cursorFile}
+		kept, err := readCursorFile(f.cursorFile)
 		if err != nil {
-			stop() // nobody reads: nothing to follow for
+			return nil, err
 		}
-		read <- err
-	}()
-	err = ended(following, attended(following, f, rep, f.Run))
-	f.CloseSubscriptions() // unless they have failed, the reader gets what is left, then the end
-	if rerr := <-read; !errors.Is(rerr, hub.ErrCancelled) {
-		err = errors.Join(err, rerr) // its own, or what following failed of
+		if kept != nil {
+			t.req.after, t.req.undo = kept, true
+			t.sink.file.kept, t.sink.file.at = *kept, time.Now()
+		}
 	}
-	return err
+	t.sink.last = t.req.after
+	return t, t.whom(cmd)
 }
 
-// subscribe brings the directory to where the lines begin, silently, and
-// subscribes.
-func (t *tail) subscribe(ctx context.Context, cmd *cobra.Command, f *ourotail.Follower, cfg ourotail.Config) (hub.Subscription[chain.UTxOEvent], error) {
-	head := f.State().Head
+// request checks the flags that say what to print.
+func (f *tailFlags) request(cmd *cobra.Command, args []string) (err error) {
+	q, given := &f.req, cmd.Flags().Changed
+	if q.format, err = jsonFormat(cmd, f.asJSON, q.format); err != nil {
+		return err
+	}
 	switch {
-	case t.start.tip:
-		tip, err := f.NodeTip(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if tip.Height > head.Height {
-			rep := newReporter(f, cmd.ErrOrStderr(), cfg.Logger)
-			if err := attended(ctx, f, rep, func(ctx context.Context) error { return f.CatchUp(ctx, tip.Height) }); err != nil {
-				return nil, err
-			}
-		}
-	case t.start.point.IsOrigin():
-		if !head.Point.IsOrigin() {
-			return nil, coded(exitUsage, fmt.Errorf("--from origin needs the history of spent outputs, which this data directory does not keep: %s is at %s already. Give an empty --data-dir", f.Path(), head.At()))
-		}
-		t.opts.Start = hub.Origin
-	default:
-		at, err := f.Ancestor(t.start.point)
-		if errors.Is(err, ourotail.ErrForgotten) {
-			return nil, coded(exitUsage, fmt.Errorf("--from %s: %w; the head of %s is %s: give an older point of yours", t.start.point, err, f.Path(), head.At()))
-		}
-		if err != nil {
-			return nil, err
-		}
-		if found, ok, err := f.Find(t.start.point); err != nil {
-			return nil, err
-		} else if !ok || found != at { // undone meanwhile: what lies above has to be discarded
-			if err := t.out.event(&chain.UTxOEvent{Kind: chain.RolledBack, At: at}); err != nil {
-				return nil, err
-			}
-		}
-		t.opts.Start, t.opts.After = hub.After, chain.Cursor{At: at, Place: chain.WholeBlock}
+	case f.after != "" && given("from"):
+		return usage("--after and --from both say where to begin: leave one out")
+	case f.after != "" && f.cursorFile != "":
+		return usage("--after is for a reader that keeps the cursor itself, with --cursor-file tail does: leave one out")
+	case f.after != "" && q.existing:
+		return usage("--include-existing is for the beginning, --after goes on: leave one out")
+	case given("limit") && f.limit < 1:
+		return usage("--limit %d: want 1 or more", f.limit)
+	case q.noRollback && given("confirmations"):
+		return usage("--no-rollback waits until no fork can undo a block, which is k confirmations: leave out --confirmations")
 	}
-	sub, err := f.SubscribeUTxOs(ctx, t.query, t.opts)
-	var older *hub.OlderError
-	if errors.As(err, &older) {
-		err = coded(exitUsage, fmt.Errorf("--from %s lies before %s, the oldest point from which this data directory can replay", t.start.point, older.Oldest))
+	q.queries, q.confirmations, q.color = args, chain.Height(f.confirmations), isTerminal(cmd.OutOrStdout())
+	if q.query, err = parseQueries(args); err != nil {
+		return err
 	}
-	return sub, err
+	if q.from, err = parseFrom(f.from); err != nil {
+		return err
+	}
+	if q.types, err = parseTypes(f.types); err != nil {
+		return err
+	}
+	if q.after, err = parseAfter(f.after); err != nil {
+		return err
+	}
+	return q.check()
 }
 
-// read prints events until the subscription ends. Output is flushed whenever
-// there is nothing more to print for now.
-func (t *tail) read(ctx context.Context, sub hub.Subscription[chain.UTxOEvent]) error {
-	for {
-		ev, err := sub.Next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			return t.out.flush()
-		case ctx.Err() != nil:
-			return t.out.flush()
-		case err != nil:
-			return errors.Join(err, t.out.flush())
-		}
-		if err := t.out.event(&ev); err != nil {
-			return err
-		}
-		if sub.Pending() == 0 {
-			if err := t.out.flush(); err != nil {
-				return err
-			}
-		}
-		t.brake.read()
+// whom finds out which directory is meant, and whether we could follow into it
+// ourselves: whoever only shares a follower needs to name neither node nor network.
+func (t *tail) whom(cmd *cobra.Command) (err error) {
+	if t.magic, err = wantedMagic(cmd); err != nil {
+		return err
 	}
+	if _, t.cannot = socketPath(cmd); t.cannot == nil {
+		t.cfg, err = followerConfig(cmd)
+		t.cfg.ExitAtTip, t.cfg.Brake = t.req.exitAtTip, t.brake.wait
+		t.dir = t.cfg.DataDir
+		if err == nil && t.req.confirmations > chain.Height(t.cfg.Genesis.K) {
+			err = usage("--confirmations %d is more than k = %d of this network: no rollback is deeper", t.req.confirmations, t.cfg.Genesis.K)
+		}
+		return err
+	}
+	t.dir, err = readDir(cmd)
+	return err
 }

@@ -28,6 +28,7 @@ joined by and, or, not and parentheses. Several queries want what any of them wa
 
 func newUTxOs() *cobra.Command {
 	var format string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "utxos [QUERY...]",
 		Short: "List unspent outputs",
@@ -40,10 +41,13 @@ Formats:
   json     one JSON object a line, in the shape of Kupo's matches, amounts as strings
   lines    the canonical text, sorted bytewise: txid#ix address lovelace assets datum script`,
 		Example: `  ourotail utxos --data-dir D addr_test1...
-  ourotail utxos --network preview --format json 'POLICY.* and not */*'`,
+  ourotail utxos --network preview --json 'POLICY.* and not */*'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := parseQueries(args)
 			if err != nil {
+				return err
+			}
+			if format, err = jsonFormat(cmd, asJSON, format); err != nil {
 				return err
 			}
 			if err := checkFormat(format, "pretty", "json", "lines"); err != nil {
@@ -74,9 +78,21 @@ Formats:
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "pretty", "pretty, json or lines")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	addDataDirFlag(cmd)
 	addNetworkFlags(cmd)
 	return cmd
+}
+
+// jsonFormat is the format once --json has been looked at.
+func jsonFormat(cmd *cobra.Command, asJSON bool, format string) (string, error) {
+	if !asJSON {
+		return format, nil
+	}
+	if cmd.Flags().Changed("format") && format != "json" {
+		return "", usage("--json and --format %s contradict each other", format)
+	}
+	return "json", nil
 }
 
 func checkFormat(format string, known ...string) error {

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/ourotail/ourotail"
+	"github.com/ourotail/ourotail/store"
+)
+
+// How a tail gets on whose directory another process holds.
+const (
+	// takeOver is how long a follower that served us may be away before we follow
+	// ourselves: a service that is restarted comes back within that.
+	takeOver = 5 * time.Second
+	// lonely is how long a directory may be held, or gone, with nobody who answers.
+	lonely = 30 * time.Second
+)
+
+// run prints lines: from the follower that holds the directory, and if nobody does by
+// following itself. Followers come and go; lines go on behind the last.
+func (t *tail) run(ctx context.Context) error {
+	if t.cfg.Resync { // starting over is no matter of sharing
+		f, err := openFollower(ctx, t.cfg)
+		if err != nil {
+			return err
+		}
+		return t.follow(ctx, f)
+	}
+	since, served := time.Now(), false
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 400*time.Millisecond) {
+		n := t.sink.counted
+		err := t.share(ctx)
+		switch {
+		case !errors.Is(err, errNoAnswer):
+			return err
+		case t.sink.begun && t.sink.last == nil:
+			return fmt.Errorf("%w, and the outputs that exist had not all been printed: there is nothing to go on from", err)
+		case errors.Is(err, errServed) || t.sink.counted > n:
+			since, served, wait = time.Now(), true, 20*time.Millisecond
+		}
+		if !served || time.Since(since) > t.takeOver {
+			f, oerr := t.open(ctx)
+			switch {
+			case oerr == nil:
+				t.req = t.onward()
+				return t.follow(ctx, f)
+			case !errors.Is(oerr, store.ErrHeld):
+				return oerr
+			case time.Since(since) > lonely:
+				return coded(exitHeld, fmt.Errorf("%w, which does not answer (%w): it is starting, ending, or only reads; try again", oerr, err))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// open opens the directory to follow into it.
+func (t *tail) open(ctx context.Context) (*ourotail.Follower, error) {
+	if t.cannot == nil {
+		return ourotail.Open(ctx, t.cfg)
+	}
+	d, err := ourotail.OpenDir(t.dir, nil)
+	switch {
+	case errors.Is(err, store.ErrHeld):
+		return nil, err
+	case err == nil:
+		err = d.Close()
+	case errors.Is(err, store.ErrNoStore):
+		err = nil
+	}
+	return nil, errors.Join(fmt.Errorf("no follower runs on %s: %w", t.dir, t.cannot), err)
+}
+
+// errServed is wrapped when a follower that ended had begun to answer.
+var errServed = errors.New("it had begun")
+
+// onward is the request for what comes behind the last line.
+func (t *tail) onward() tailRequest {
+	req := t.req
+	if t.sink.last != nil {
+		req.after, req.undo = t.sink.last, req.undo && !t.sink.begun
+	}
+	return req
+}
+
+// share prints what the holder of the directory sends. Errors wrap errNoAnswer if
+// another one may go on.
+func (t *tail) share(ctx context.Context) error {
+	req := t.onward()
+	values := req.values()
+	values.Set("framed", "1")
+	values.Set("magic", strconv.FormatUint(uint64(t.magic), 10))
+	resp, err := askControl(ctx, t.dir, "/tail", values)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	in := bufio.NewReaderSize(resp.Body, 1<<16)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == nil {
+			var p piece
+			if err := json.Unmarshal(line, &p); err != nil {
+				return fmt.Errorf("the follower that holds %s sends what is none of its lines: %w", t.dir, err)
+			}
+			err = t.sink.take(&p)
+			if errors.Is(err, errLimit) {
+				return t.sink.end()
+			}
+			if err == nil && in.Buffered() == 0 {
+				err = t.sink.flush()
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		t.sink.drop()
+		told := resp.Trailer.Get(errorHeader)
+		switch {
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case !errors.Is(err, io.EOF) || resp.Trailer.Get(againHeader) != "":
+			err = fmt.Errorf("%w: %w: %w", errNoAnswer, errServed, err)
+		case told != "":
+			err = remoteError(told, resp.Trailer)
+		default:
+			err = nil // as asked
+		}
+		return errors.Join(err, t.sink.end())
+	}
+}
