@@ -17,8 +17,14 @@ import (
 	"github.com/ourotail/ourotail/internal/drill"
 )
 
-// TestMain lets the test binary be the process that a drill starts and kills.
+// TestMain lets the test binary be the processes that tests start and kill.
 func TestMain(m *testing.M) {
+	if path := os.Getenv(readerEnv); path != "" {
+		os.Exit(acknowledge(path, os.Stdin))
+	}
+	if os.Getenv(mainEnv) != "" {
+		main()
+	}
 	if len(os.Args) > 1 && os.Args[1] == "drill-tail" {
 		os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}

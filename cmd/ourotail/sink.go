@@ -83,6 +83,19 @@ type sink struct {
 	lines   bool         // lines were taken since the cursor was kept
 }
 
+// begin is called before anything else: from here on the cursor in the file may fall
+// behind what is out. If its last tail was killed, an empty line ends the line that
+// may have been torn.
+func (s *sink) begin() error {
+	switch {
+	case s.file == nil || !s.file.known():
+		return nil
+	case s.file.orderly:
+		return s.file.keep(s.file.kept, false)
+	}
+	return s.out.WriteByte('\n')
+}
+
 func newSink(w io.Writer) *sink { return &sink{out: bufio.NewWriterSize(w, 1<<16)} }
 
 // take takes a piece. It is errLimit once there are as many records as were asked
@@ -129,7 +142,7 @@ func (s *sink) flush() error {
 		return nil
 	}
 	s.lines = s.last == nil || *s.last != *s.whole // those of a block that goes on
-	return s.file.keep(*s.whole)
+	return s.file.keep(*s.whole, false)
 }
 
 // drop forgets the lines of a transaction of which the rest does not come.
@@ -140,14 +153,14 @@ func (s *sink) end() error {
 	if err := s.out.Flush(); err != nil || s.file == nil || s.last == nil {
 		return err
 	}
-	return s.file.keep(*s.last)
+	return s.file.keep(*s.last, true)
 }
 
 // reached is the height up to which everything is out and, if its cursor is kept, kept.
 func (s *sink) reached() (chain.Height, bool) {
 	switch {
 	case s.file != nil:
-		return s.file.kept.At.Height, !s.file.at.IsZero()
+		return s.file.kept.At.Height, s.file.known()
 	case s.last != nil:
 		return s.last.At.Height, true
 	}

@@ -53,10 +53,11 @@ Going on after an end, or a kill:
       The empty text is no cursor, so that --after "$(cat F)" is right from the start.
   --cursor-file F  tail itself keeps the cursor behind the lines that are out, and
       goes on from there; --from then only says where to begin the first time. After a
-      kill the lines begin with an undo to what F says, because more may have been
-      out. A reader that heeds undo and outlives tail, as in
-        while true; do ourotail tail --cursor-file F ...; done | reader
-      is right whatever happens to tail. After --no-rollback there is no undo: lines
+      kill more may have been out than F says: an empty line comes first, which ends
+      one that was torn, then an undo to what F says. A reader that heeds undo, passes
+      over lines that are not whole, and outlives tail, as in
+        while true; do ourotail tail --json --cursor-file F ...; done | reader
+      is right whatever happens to tail. With --no-rollback there is no undo: lines
       may come twice, with the same id. What a reader was given and had not dealt with
       when it died itself, tail cannot know; such a reader uses --after.
 A cursor of another network, or damaged, or from the future, or older than the
@@ -142,13 +143,11 @@ func (f *tailFlags) tail(cmd *cobra.Command, args []string) (t *tail, err error)
 	t.sink.limit = f.limit
 	if f.cursorFile != "" {
 		t.sink.file = &cursorFile{path: f.cursorFile}
-		kept, err := readCursorFile(f.cursorFile)
-		if err != nil {
+		if err := t.sink.file.read(); err != nil {
 			return nil, err
 		}
-		if kept != nil {
-			t.req.after, t.req.undo = kept, true
-			t.sink.file.kept, t.sink.file.at = *kept, time.Now()
+		if kept := t.sink.file.kept; t.sink.file.known() {
+			t.req.after, t.req.undo = &kept, !t.sink.file.orderly
 		}
 	}
 	t.sink.last = t.req.after

@@ -26,6 +26,9 @@ const (
 // run prints lines: from the follower that holds the directory, and if nobody does by
 // following itself. Followers come and go; lines go on behind the last.
 func (t *tail) run(ctx context.Context) error {
+	if err := t.sink.begin(); err != nil {
+		return err
+	}
 	if t.cfg.Resync { // starting over is no matter of sharing
 		f, err := openFollower(ctx, t.cfg)
 		if err != nil {
