@@ -7,7 +7,6 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/follow"
 	"github.com/ourotail/ourotail/internal/disk"
 )
@@ -110,18 +109,4 @@ func (f *Follower) Health() Health {
 		}
 	}
 	return h
-}
-
-// slotNow is the slot that a moment lies in, as the genesis files tell.
-func (f *Follower) slotNow(t time.Time) (chain.Slot, bool) {
-	g := f.cfg.Genesis
-	if g.ShelleyEpoch < 0 || g.ShelleySlot <= 0 || t.Before(g.SystemStart) {
-		return 0, false
-	}
-	byron := uint64(g.ShelleyEpoch) * g.ByronEpochSlots
-	since := t.Sub(g.SystemStart)
-	if end := time.Duration(byron) * g.ByronSlot; since >= end {
-		return chain.Slot(byron + uint64((since-end)/g.ShelleySlot)), true
-	}
-	return chain.Slot(since / g.ByronSlot), true
 }

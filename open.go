@@ -70,6 +70,8 @@ type Follower struct {
 	overFiles bool                            // the files' turn is over, the socket is next; touched by dial
 	room      room
 	watch     watch
+	calendar  calendar
+	followed  chan struct{} // holds one token if a transaction has come to be followed
 	policy    func(error, int) (time.Duration, bool)
 	connected atomic.Bool // a connection to the node was made
 	ends      atomic.Bool // the present run ends by itself
@@ -113,7 +115,8 @@ func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, er
 	if err != nil {
 		return nil, err
 	}
-	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, room: room, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: newWatch(cfg.Trial.Waits())}
+	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, room: room, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: newWatch(cfg.Trial.Waits()),
+		calendar: newCalendar(g), followed: make(chan struct{}, 1)}
 	f.node = socketNode{f.nodeConfig()}
 	if adapt != nil {
 		adapt(f)
@@ -275,7 +278,8 @@ func (f *Follower) run(ctx context.Context, stop follow.Stop) error {
 	defer cancel()
 	beside := besides{ctx: ctx, cancel: cancel}
 	built := beside.start(f.buildIndexes)
-	others := []<-chan struct{}{beside.start(f.scrub), beside.start(f.watchStore), beside.start(f.watchNode)}
+	others := []<-chan struct{}{beside.start(f.scrub), beside.start(f.watchStore), beside.start(f.watchNode),
+		beside.start(f.learn), beside.start(f.watchMempool)}
 	err := f.follow.Run(ctx, stop)
 	if err != nil || !f.isNear() {
 		cancel() // far from the tip the next run goes on

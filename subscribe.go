@@ -22,7 +22,7 @@ func (f *Follower) openHub(ctx context.Context) error {
 	k := chain.Height(g.K)
 	f.hub = hub.New(hub.Config{
 		Capabilities: hub.Capabilities{
-			Kinds:            map[hub.Kind]bool{hub.UTxOs: true, hub.Txs: true, hub.Blocks: true, hub.Tips: true},
+			Kinds:            map[hub.Kind]bool{hub.UTxOs: true, hub.Txs: true, hub.Blocks: true, hub.Tips: true, hub.Params: true, hub.Statuses: true},
 			Indexed:          query.KindsOf(chain.SourceAddress, chain.SourcePayment, chain.SourceStake, chain.SourcePolicy, chain.SourceAsset, chain.SourceTx, chain.SourceInput),
 			Scan:             true,
 			Replay:           true,
@@ -33,6 +33,7 @@ func (f *Follower) openHub(ctx context.Context) error {
 		FirstHeight: g.FirstHeight,
 		BehindFirst: true,
 		Genesis:     f.genesisRows,
+		History:     f.settledTx,
 		Contents:    &journalBlocks{f: f, builder: resolve.Builder{ByronEpochSlots: g.ByronEpochSlots}},
 		Logger:      f.cfg.Logger,
 	})
@@ -48,6 +49,8 @@ func (f *Follower) openHub(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("filling the hub from the journal: %w", err)
 	}
+	v := f.store.Snapshot()
+	defer v.Close()
 	for _, l := range links {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -55,7 +58,11 @@ func (f *Follower) openHub(ctx context.Context) error {
 		if l.Boundary || l.Height <= floor.Height {
 			continue
 		}
-		if _, _, err := f.hub.Pass(l.At(), nil); err != nil {
+		txs, err := v.Txs(l.Position())
+		if err == nil {
+			_, _, err = f.hub.Pass(l.At(), txs)
+		}
+		if err != nil {
 			return fmt.Errorf("filling the hub from the journal: %w", err)
 		}
 	}
@@ -195,6 +202,7 @@ func (f *Follower) SubscribeParams() (hub.Subscription[hub.ProtocolParams], erro
 // say so.
 func (f *Follower) SubscribeStatus(id chain.TxID) (sub hub.Subscription[hub.TxStatus], err error) {
 	f.follow.Locked(func() { sub, err = f.hub.SubscribeStatus(id) })
+	f.lookIntoMempool()
 	return sub, err
 }
 
