@@ -24,11 +24,12 @@ type UTxOOption interface{ apply(*settings) }
 
 // settings are what options come to.
 type settings struct {
-	hub    hub.Options
-	start  string // the option that said where to begin
-	point  *chain.Point
-	cursor string
-	err    error
+	hub     hub.Options
+	start   string // the option that said where to begin
+	point   *chain.Point
+	cursor  string
+	resumes bool // by itself
+	err     error
 }
 
 type anyOption func(*settings)

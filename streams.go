@@ -27,8 +27,11 @@ import (
 // The output an event names is shared and must not be written to.
 func (f *Follower) UTxOs(ctx context.Context, q query.UTxO, opts ...UTxOOption) iter.Seq2[UTxOEvent, error] {
 	stamp := stamp{f.cfg.Genesis}
-	return loop(ctx, f, opts, func(o hub.Options) (hub.Subscription[chain.UTxOEvent], error) {
-		return f.SubscribeUTxOs(ctx, q, o)
+	return loop(ctx, f, opts, source[chain.UTxOEvent]{
+		subscribe: func(o hub.Options) (hub.Subscription[chain.UTxOEvent], error) { return f.SubscribeUTxOs(ctx, q, o) },
+		seed: func(at chain.At, yield func(chain.UTxOEvent, error) bool) (bool, error) {
+			return f.seed(ctx, at, q, yield)
+		},
 	}, func(e chain.UTxOEvent) UTxOEvent { return UTxOEvent{e, stamp} })
 }
 
@@ -36,8 +39,8 @@ func (f *Follower) UTxOs(ctx context.Context, q query.UTxO, opts ...UTxOOption) 
 // whose scripts failed among them; see UTxOs.
 func (f *Follower) Txs(ctx context.Context, q query.Tx, opts ...Option) iter.Seq2[TxEvent, error] {
 	stamp := stamp{f.cfg.Genesis}
-	return loop(ctx, f, opts, func(o hub.Options) (hub.Subscription[chain.TxEvent], error) {
-		return f.SubscribeTxs(q, o)
+	return loop(ctx, f, opts, source[chain.TxEvent]{
+		subscribe: func(o hub.Options) (hub.Subscription[chain.TxEvent], error) { return f.SubscribeTxs(q, o) },
 	}, func(e chain.TxEvent) TxEvent { return TxEvent{e, stamp} })
 }
 
@@ -45,8 +48,8 @@ func (f *Follower) Txs(ctx context.Context, q query.Tx, opts ...Option) iter.Seq
 // With a query for a range of slots the loop ends when the chain has passed it.
 func (f *Follower) Blocks(ctx context.Context, q query.Block, opts ...Option) iter.Seq2[BlockEvent, error] {
 	stamp := stamp{f.cfg.Genesis}
-	return loop(ctx, f, opts, func(o hub.Options) (hub.Subscription[chain.BlockEvent], error) {
-		return f.SubscribeBlocks(q, o)
+	return loop(ctx, f, opts, source[chain.BlockEvent]{
+		subscribe: func(o hub.Options) (hub.Subscription[chain.BlockEvent], error) { return f.SubscribeBlocks(q, o) },
 	}, func(e chain.BlockEvent) BlockEvent { return BlockEvent{e, stamp} })
 }
 
@@ -65,8 +68,16 @@ func (f *Follower) Tips(ctx context.Context) iter.Seq2[chain.Tip, error] {
 	}
 }
 
-// loop makes a subscription and yields its events as the library's.
-func loop[E, V any, O UTxOOption](ctx context.Context, f *Follower, opts []O, subscribe func(hub.Options) (hub.Subscription[E], error), wrap func(E) V) iter.Seq2[V, error] {
+// source is where the events of a loop come from.
+type source[E any] struct {
+	subscribe func(hub.Options) (hub.Subscription[E], error)
+	// seed yields the outputs that existed behind a block and tells whether the
+	// reader wants more; nil where there are none.
+	seed func(at chain.At, yield func(E, error) bool) (more bool, err error)
+}
+
+// loop yields the events of a source as the library's.
+func loop[E, V any, O UTxOOption](ctx context.Context, f *Follower, opts []O, src source[E], wrap func(E) V) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		var none V
 		s, err := settle(opts)
@@ -81,20 +92,51 @@ func loop[E, V any, O UTxOOption](ctx context.Context, f *Follower, opts []O, su
 			yield(none, err)
 			return
 		}
-		sub, err := subscribe(s.hub)
-		if err != nil {
-			yield(none, err)
-			return
-		}
-		defer sub.Cancel()
-		defer f.demand()()
-		pour(ctx, sub, func(e E, err error) bool {
+		src.pour(ctx, f, s, func(e E, err error) bool {
 			if err != nil {
 				return yield(none, err)
 			}
 			return yield(wrap(e), nil)
 		})
 	}
+}
+
+// pour yields a source's events until it ends or the reader does.
+func (src source[E]) pour(ctx context.Context, f *Follower, s *settings, yield func(E, error) bool) {
+	var none E
+	if s.resumes {
+		defer f.demand()()
+		if more, err := src.begin(f, &s.hub, yield); err != nil {
+			yield(none, err)
+		} else if more {
+			r := resuming[E]{f: f, opts: s.hub, subscribe: src.subscribe, yield: yield}
+			r.run(ctx)
+		}
+		return
+	}
+	sub, err := src.subscribe(s.hub)
+	if err != nil {
+		yield(none, err)
+		return
+	}
+	defer sub.Cancel()
+	defer f.demand()()
+	pour(ctx, sub, yield)
+}
+
+// begin gives a start at the tip its place, and the reader its seed.
+func (src source[E]) begin(f *Follower, o *hub.Options, yield func(E, error) bool) (more bool, err error) {
+	if o.Start != hub.Tip {
+		return true, nil
+	}
+	if err := f.atGate(o); err != nil {
+		return false, err
+	}
+	if o.Seed == hub.NoSeed || o.Events == hub.SpentOnly {
+		return true, nil
+	}
+	o.Seed, o.After.Base, o.After.HasBase = hub.NoSeed, o.After.At, true
+	return src.seed(o.After.At, yield)
 }
 
 // pour yields the values of a subscription until it ends or the reader does.

@@ -1,0 +1,178 @@
+package ourotail
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/query"
+)
+
+// AutoResume lets a slow reader's loop go on where it would end with a
+// *hub.OverflowError: the rest is read from history, as fast as the reader takes it,
+// with no event left out and none twice. So the loop holds no more than its Buffer,
+// or what one fork takes back and corrects if that is more; Existing's outputs are
+// read one by one while the reader takes them. It ends only when the reader is more
+// than history behind: k blocks, or all of the chain with an archive.
+func AutoResume() Option { return anyOption(func(s *settings) { s.resumes = true }) }
+
+// resuming is a loop with AutoResume: one subscription after another.
+type resuming[E any] struct {
+	f         *Follower
+	opts      hub.Options
+	idle      bool // the reader wants them; for our cursor they are always asked for
+	subscribe func(hub.Options) (hub.Subscription[E], error)
+	yield     func(E, error) bool
+
+	given     bool            // the reader has had something since the last subscription
+	corrected map[string]bool // ids of the corrections since the last RolledBack
+}
+
+// event is what of an event does not depend on its kind.
+type event interface {
+	Cursor() (chain.Cursor, bool)
+	ID() string
+}
+
+// kinds returns the kind of an event, and whether it is a correction.
+func kinds(e any) (k chain.EventKind, correction bool) {
+	switch e := e.(type) {
+	case *chain.UTxOEvent:
+		return e.Kind, e.Because == chain.Correction
+	case *chain.TxEvent:
+		return e.Kind, false
+	case *chain.BlockEvent:
+		return e.Kind, false
+	}
+	return 0, false
+}
+
+// run yields until the reader leaves or the loop ends.
+func (r *resuming[E]) run(ctx context.Context) {
+	r.idle, r.opts.Idle = r.opts.Idle, true
+	r.corrected = map[string]bool{}
+	for {
+		err := r.one(ctx)
+		var over *hub.OverflowError
+		if !errors.As(err, &over) {
+			if err != nil {
+				var none E
+				r.yield(none, err)
+			}
+			return
+		}
+		if !r.given && r.opts.Bound > 0 { // not even its beginning fits
+			r.opts.Bound *= 2
+		}
+	}
+}
+
+// one reads one subscription, keeping where the reader stands. Nil is the end of the
+// loop.
+func (r *resuming[E]) one(ctx context.Context) error {
+	sub, err := r.subscribe(r.opts)
+	if err != nil {
+		return err
+	}
+	defer sub.Cancel()
+	r.given = false
+	for {
+		e, err := sub.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !r.take(&e) {
+			return nil
+		}
+	}
+}
+
+// take gives the reader an event, unless it did not ask for it or has had it, and
+// tells whether it wants more.
+func (r *resuming[E]) take(e *E) bool {
+	ev := any(e).(event)
+	kind, correction := kinds(e)
+	skip := kind == chain.Idle && !r.idle
+	if correction {
+		skip = r.corrected[ev.ID()]
+		r.corrected[ev.ID()] = true
+	} else if kind == chain.RolledBack {
+		clear(r.corrected)
+	}
+	if !skip && !r.yield(*e, nil) {
+		return false
+	}
+	r.given = true
+	if c, ok := ev.Cursor(); ok {
+		r.opts.Start, r.opts.After, r.opts.Seed = hub.Resume, c, hub.NoSeed
+	}
+	return true
+}
+
+// atGate turns a start at the tip into one behind the block where it would stand now,
+// so that it does not move while nothing has been read.
+func (f *Follower) atGate(o *hub.Options) error {
+	depth := o.Confirmations
+	if o.NoRollback {
+		depth = max(depth, chain.Height(f.cfg.Genesis.K))
+	}
+	gate, err := f.published(f.State().Head.At())
+	if err != nil {
+		return err
+	}
+	if h := gate.Height - depth; depth > 0 && h >= f.cfg.Genesis.FirstHeight {
+		if gate, err = f.createdAt(h); err != nil {
+			return err
+		}
+	} else if depth > 0 {
+		gate = chain.Origin
+	}
+	o.Start, o.After = hub.Resume, chain.Cursor{At: gate, Place: chain.WholeBlock}
+	return nil
+}
+
+// seed yields the outputs that existed behind a block of our chain as a seed, and
+// tells whether the reader wants more.
+func (f *Follower) seed(ctx context.Context, at chain.At, q query.UTxO, yield func(chain.UTxOEvent, error) bool) (more bool, err error) {
+	v, err := f.ViewAt(ctx, at.Point)
+	if err != nil {
+		return false, err
+	}
+	defer v.Close()
+	limit := f.State().Highest - chain.Height(f.cfg.Genesis.K)
+	var held *chain.UTxOEvent // one is held back: the last has to be marked
+	more = true
+	errLeft := errors.New("the reader has left")
+	give := func(last bool) error {
+		if held == nil {
+			return nil
+		}
+		if last {
+			held.Mark, held.NoCursor = &at, false
+		}
+		if more = yield(*held, nil); !more {
+			return errLeft
+		}
+		return nil
+	}
+	err = v.UTxOs(ctx, q, func(u *chain.UTxO) error {
+		err := give(false)
+		held = &chain.UTxOEvent{Kind: chain.Created, Because: chain.Seed, UTxO: u, At: u.At, Base: &at, NoCursor: true}
+		if u.At.Height <= limit {
+			held.At = chain.Origin
+		}
+		return err
+	})
+	if err == nil {
+		err = give(true)
+	}
+	if errors.Is(err, errLeft) {
+		err = nil
+	}
+	return more, err
+}
