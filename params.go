@@ -5,8 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/chainsync"
 	"github.com/ourotail/ourotail/follow"
@@ -36,9 +34,6 @@ func (f *Follower) learn(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	retry := backoff.NewExponentialBackOff()
-	retry.InitialInterval, retry.MaxInterval = factsEvery, slowRetry
-	retry.Reset()
 	tick := time.NewTicker(factsEvery)
 	defer tick.Stop()
 	var last learned
@@ -50,10 +45,9 @@ func (f *Follower) learn(ctx context.Context) error {
 			case ctx.Err() != nil:
 			case err == nil:
 				failures = 0
-				retry.Reset()
 			default:
 				failures++
-				again = time.Now().Add(retry.NextBackOff())
+				again = time.Now().Add(min(slowRetry, factsEvery<<min(failures, 10)))
 				f.paramsFailed(err, failures, now.Phase)
 			}
 		}

@@ -96,6 +96,7 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 	})
 	h.on("GET /audit", serveAudit(f))
 	h.on("GET /tail", serveTail(h, f))
+	h.on("GET /tx", serveTx(h, f))
 	srv := &http.Server{Handler: h.mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := make(chan struct{})
 	go func() {

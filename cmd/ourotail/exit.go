@@ -48,6 +48,7 @@ const exitHelp = `Exit codes:
   14                submit: the ledger rejects the transaction
   15                check: a kill left a write half done, start once and check again
   16                tail: the cursor cannot be gone on from (any more, or yet)
+  17, 18, 19        tx: it failed, it is pending or not as deep as asked, it is not found or not known
 `
 
 // codedError carries the exit code of a failure.

@@ -53,7 +53,7 @@ names that cardano-node and cardano-cli use work as well
 	root.PersistentFlags().String("log-format", "text", "text or json; logs go to stderr")
 	root.AddCommand(newRun(), newTail(), newUTxOs(), newStatus(), newInspect(), newDevnode(), newDemo(), newDrill(), newDrillTail(), newVersion())
 	root.AddCommand(newAudit(), newCheck())
-	root.AddCommand(newParams(), newTime(), newMempool(), newSubmit())
+	root.AddCommand(newParams(), newTime(), newMempool(), newSubmit(), newTx())
 	return root
 }
 
