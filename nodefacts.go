@@ -15,7 +15,8 @@ import (
 // goes over a connection of its own: whatever becomes of it, following goes on.
 type ledgerNode interface {
 	// facts asks for calendar and parameters at the node's newest block. While
-	// that is in Byron there are no parameters, and no error.
+	// that is in Byron there are no parameters, and no error. The calendar may come
+	// with an error.
 	facts(ctx context.Context) (eras.Summaries, *chainsync.Params, error)
 	// mempool connects to look into the mempool.
 	mempool(ctx context.Context) (txwatch.Conn, error)
@@ -43,7 +44,7 @@ func (n socketNode) facts(ctx context.Context) (eras.Summaries, *chainsync.Param
 		return calendar, nil, nil
 	}
 	if err != nil {
-		return eras.Summaries{}, nil, err
+		return calendar, nil, err
 	}
 	return calendar, &p, nil
 }

@@ -14,7 +14,7 @@ import (
 // paramsPatience is how many attempts in a row fail before the subscribers for
 // parameters do, while the node serves its chain. One that is away is waited for,
 // as everybody else waits.
-const paramsPatience = 5
+const paramsPatience = 3
 
 // learned is what the node was last asked.
 type learned struct {
@@ -82,10 +82,12 @@ func (f *Follower) unlearned(last *learned, tip chain.Tip) bool {
 // ask asks and tells who wants to know.
 func (f *Follower) ask(ctx context.Context, node ledgerNode, last *learned, tip chain.Tip) error {
 	calendar, p, err := node.facts(ctx)
+	if len(calendar.List) > 0 {
+		f.calendar.set(calendar)
+	}
 	if err != nil {
 		return err
 	}
-	f.calendar.set(calendar)
 	next := learned{ever: true, height: tip.Height, slot: tip.Point.Slot, params: p}
 	if p == nil { // in Byron, whose parameters are others: ask again in the next epoch
 		next.epoch, _, _ = calendar.Epoch(tip.Point.Slot)

@@ -64,3 +64,19 @@ func TestContract_3_10_Mempool(t *testing.T) {
 		t.Fatal("followed after the last subscription")
 	}
 }
+
+// TestContract_3_10_UnknownIsNotRecorded: asking once for what nobody knows does not
+// have blocks built for it from then on.
+func TestContract_3_10_UnknownIsNotRecorded(t *testing.T) {
+	f := newFx(t)
+	f.blocks(20)
+	s, err := f.SubscribeStatus(chain.TxID{1})
+	must(t, err)
+	if st, _, _ := s.Poll(); st.State != TxUnknown || f.Subscribers() != 1 {
+		t.Fatalf("%+v, %d subscribers", st, f.Subscribers())
+	}
+	s.Cancel()
+	if n := f.Subscribers(); n != 0 {
+		t.Fatalf("%d subscribers after the last", n)
+	}
+}

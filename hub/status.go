@@ -327,7 +327,7 @@ func (h *Hub) statusEnded(id chain.TxID, box *mailbox.Latest[TxStatus]) {
 	}
 	delete(h.statuses.followed, id)
 	h.idleStatus(e)
-	if h.settled(e) {
+	if h.settled(e) || !e.pending && e.status.State == TxUnknown { // who asks next learns as much
 		h.forgetStatus(id)
 	}
 }
