@@ -20,7 +20,7 @@ import (
 // sharedBound is how many events may wait for a reader on the control socket. One
 // that is slower loses its subscription, which nobody else notices, and asks anew for
 // what comes behind the last line that it has.
-const sharedBound = 20_000
+var sharedBound = 20_000
 
 // againHeader is a trailer: what ended the lines is no failure, ask again.
 const againHeader = "Ourotail-Again"

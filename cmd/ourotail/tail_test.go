@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -404,4 +406,71 @@ func foldLines(t *testing.T, text string) map[string]bool {
 		}
 	}
 	return unspent
+}
+
+// TestSlowReaderOfASharedFollower: one that does not read loses its subscription, and
+// nothing else: the others read on, and once it reads again it has every line.
+func TestSlowReaderOfASharedFollower(t *testing.T) {
+	old := sharedBound
+	sharedBound = 100
+	t.Cleanup(func() { sharedBound = old })
+	s := serve(t, 10)
+	dir := t.TempDir()
+	node := s.node(dir)
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan int, 1)
+	go func() {
+		_, _, code := ourotailCmd(ctx, append([]string{"run"}, node...)...)
+		ran <- code
+	}()
+	atTip := func() bool {
+		out, _, code := ourotailCmd(t.Context(), "status", "--data-dir", dir, "--json")
+		return code == exitOK && strings.Contains(out, fmt.Sprintf(`"height":%d,`, s.chain.Tip().Height))
+	}
+	devtest.Eventually(t, "the follower at the tip", atTip)
+	r, w := io.Pipe()
+	slow := make(chan int, 1)
+	sctx, end := context.WithCancel(t.Context())
+	go func() {
+		code := execute(sctx, []string{"tail", "--from", "origin", "--json", "--data-dir", dir, "--log-level", "error"}, strings.NewReader(""), w, os.Stderr)
+		w.Close()
+		slow <- code
+	}()
+	in := bufio.NewReader(r)
+	if _, err := in.Peek(1); err != nil { // it has begun, and now nobody reads
+		t.Fatal(err)
+	}
+	for range 13 {
+		if err := s.chain.Extend(3); err != nil {
+			t.Fatal(err)
+		}
+		devtest.Eventually(t, "the follower at the tip, whoever does not read", atTip)
+	}
+	quick := must(t, "tail", "--from", "origin", "--json", "--exit-at-tip", "--data-dir", dir)
+	var text strings.Builder
+	for range lines(quick) {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString(line)
+	}
+	end()
+	go func() { _, _ = io.Copy(io.Discard, in) }() // what comes now is too much
+	if code := <-slow; code != exitOK {
+		t.Errorf("the slow one ended with %d", code)
+	}
+	a, b := lines(quick), lines(text.String())
+	if len(a) != len(b) {
+		t.Fatalf("%d lines, want %d", len(b), len(a))
+	}
+	for i := range a {
+		if withoutFinal(a[i]) != withoutFinal(b[i]) {
+			t.Fatalf("line %d is %s\nwant %s", i, b[i], a[i])
+		}
+	}
+	stop()
+	if code := <-ran; code != exitOK {
+		t.Errorf("run ended with %d", code)
+	}
 }
