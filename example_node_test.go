@@ -28,7 +28,7 @@ type node struct {
 func startNode() *node {
 	dir, err := os.MkdirTemp("", "node")
 	check(err)
-	c, err := devnode.Generate(forge.Options{Seed: 1, Eras: []forge.EraSpan{{Era: chain.Conway}}})
+	c, err := devnode.Generate(forge.Options{Seed: 1, K: 30, Eras: []forge.EraSpan{{Era: chain.Conway}}})
 	check(err)
 	check(c.Genesis().WriteConfig(dir))
 	genesis, err := ledger.LoadGenesis(filepath.Join(dir, "config.json"))
@@ -68,6 +68,9 @@ func (n *node) Spend(ref chain.TxIn) {
 	_, err := n.chain.Include(forge.Order{Spend: []chain.TxIn{ref}})
 	check(err)
 }
+
+// Grow makes so many blocks.
+func (n *node) Grow(blocks int) { check(n.chain.Extend(blocks)) }
 
 // Fork replaces the newest block by two others, in which nobody is paid.
 func (n *node) Fork() { check(n.chain.Fork(1, 2)) }

@@ -43,7 +43,7 @@ func Example() {
 		}
 	}
 	// Output:
-	// 01:26:32 received 5000000
-	// 01:43:10 received 2000000
-	// 02:00:59 spent 5000000
+	// 00:13:32 received 5000000
+	// 00:17:05 received 2000000
+	// 00:17:45 spent 5000000
 }
