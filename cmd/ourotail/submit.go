@@ -39,8 +39,8 @@ func newSubmit() *cobra.Command {
 		Use:   "submit FILE|-",
 		Short: "Submit a signed transaction, and print its id",
 		Long: `Hands a signed transaction to a node, unchanged, and prints its id if the node
-takes it into its mempool. That is no promise of a block: ourotail tail
-'*@TXID' shows when it is in one.
+takes it into its mempool. That is no promise of a block: ourotail tx TXID --wait
+tells when it is in one.
 
 FILE is what cardano-cli writes (a text envelope: JSON with type and cborHex), or
 the transaction as hexadecimal text or as bytes; - is the standard input. The era
