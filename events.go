@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/ourotail/ourotail/chain"
-	"github.com/ourotail/ourotail/ledger"
 )
 
 // UTxOEvent is an output created or spent, a RolledBack, or an Idle. On RolledBack a
@@ -21,7 +20,7 @@ type UTxOEvent struct {
 func (e *UTxOEvent) Cursor() string { return e.origin.cursor(e.UTxOEvent.Cursor()) }
 
 // Time returns when the slot of At began, in UTC: for an output of Existing that of
-// its creation. It is zero where At is origin.
+// its creation. It is zero where At is origin, and where Follower.Time has no answer.
 func (e *UTxOEvent) Time() time.Time { return e.origin.time(e.At.Point) }
 
 // TxEvent is a transaction included in a block, a RolledBack, or an Idle; see
@@ -49,20 +48,23 @@ func (e *BlockEvent) Cursor() string { return e.origin.cursor(e.BlockEvent.Curso
 // Time returns when the slot of At began, in UTC; zero where At is origin.
 func (e *BlockEvent) Time() time.Time { return e.origin.time(e.At.Point) }
 
-// stamp is what turns the slots and cursors of events into times and text.
-type stamp struct{ genesis *ledger.Genesis }
+// stamp turns the slots and cursors of a follower's events into times and text.
+type stamp struct{ f *Follower }
 
 func (s stamp) cursor(c chain.Cursor, ok bool) string {
-	if !ok || s.genesis == nil {
+	if !ok || s.f == nil {
 		return ""
 	}
-	return chain.Token{Magic: s.genesis.Magic, Cursor: c}.String()
+	return chain.Token{Magic: s.f.cfg.Genesis.Magic, Cursor: c}.String()
 }
 
 func (s stamp) time(p chain.Point) time.Time {
-	if p.IsOrigin() || s.genesis == nil {
+	if p.IsOrigin() || s.f == nil {
 		return time.Time{}
 	}
-	t, _ := s.genesis.Time(p.Slot)
+	t, err := s.f.Time(p.Slot)
+	if err != nil { // no calendar tells when Byron ended
+		return time.Time{}
+	}
 	return t
 }

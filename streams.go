@@ -26,7 +26,7 @@ import (
 //
 // The output an event names is shared and must not be written to.
 func (f *Follower) UTxOs(ctx context.Context, q query.UTxO, opts ...UTxOOption) iter.Seq2[UTxOEvent, error] {
-	stamp := stamp{f.cfg.Genesis}
+	stamp := stamp{f}
 	return loop(ctx, f, opts, source[chain.UTxOEvent]{
 		subscribe: func(o hub.Options) (hub.Subscription[chain.UTxOEvent], error) { return f.SubscribeUTxOs(ctx, q, o) },
 		seed: func(at chain.At, yield func(chain.UTxOEvent, error) bool) (bool, error) {
@@ -38,7 +38,7 @@ func (f *Follower) UTxOs(ctx context.Context, q query.UTxO, opts ...UTxOOption) 
 // Txs yields the transactions that the query wants as blocks include them, those
 // whose scripts failed among them; see UTxOs.
 func (f *Follower) Txs(ctx context.Context, q query.Tx, opts ...Option) iter.Seq2[TxEvent, error] {
-	stamp := stamp{f.cfg.Genesis}
+	stamp := stamp{f}
 	return loop(ctx, f, opts, source[chain.TxEvent]{
 		subscribe: func(o hub.Options) (hub.Subscription[chain.TxEvent], error) { return f.SubscribeTxs(q, o) },
 	}, func(e chain.TxEvent) TxEvent { return TxEvent{e, stamp} })
@@ -47,7 +47,7 @@ func (f *Follower) Txs(ctx context.Context, q query.Tx, opts ...Option) iter.Seq
 // Blocks yields the blocks that the query wants, with everything they did; see UTxOs.
 // With a query for a range of slots the loop ends when the chain has passed it.
 func (f *Follower) Blocks(ctx context.Context, q query.Block, opts ...Option) iter.Seq2[BlockEvent, error] {
-	stamp := stamp{f.cfg.Genesis}
+	stamp := stamp{f}
 	return loop(ctx, f, opts, source[chain.BlockEvent]{
 		subscribe: func(o hub.Options) (hub.Subscription[chain.BlockEvent], error) { return f.SubscribeBlocks(q, o) },
 	}, func(e chain.BlockEvent) BlockEvent { return BlockEvent{e, stamp} })
