@@ -60,9 +60,12 @@ type Config struct {
 // Open and drive it with Run; everything else may be called from any goroutine.
 type Follower struct {
 	Dir
-	cfg    Config
-	hub    *hub.Hub
-	follow *follow.Follower
+	cfg     Config
+	hub     *hub.Hub
+	journal *journalBlocks  // made by openHub, like life
+	life    context.Context // ends with Close; replays do, too
+	die     context.CancelFunc
+	follow  *follow.Follower
 
 	node      node
 	storage   func(follow.Store) follow.Store // set by tests: what stands between follow and the store
@@ -330,5 +333,6 @@ func (f *Follower) buildIndexes(ctx context.Context) error {
 func (f *Follower) Close() error {
 	_ = f.take(true)
 	f.hub.CloseAll()
+	f.die()
 	return f.Dir.Close()
 }

@@ -19,29 +19,18 @@ import (
 // knows does not depend on when this process started.
 func (f *Follower) openHub(ctx context.Context) error {
 	g, st := f.cfg.Genesis, f.store.State()
-	k := chain.Height(g.K)
-	f.hub = hub.New(hub.Config{
-		Capabilities: hub.Capabilities{
-			Kinds:            map[hub.Kind]bool{hub.UTxOs: true, hub.Txs: true, hub.Blocks: true, hub.Tips: true, hub.Params: true, hub.Statuses: true},
-			Indexed:          query.KindsOf(chain.SourceAddress, chain.SourcePayment, chain.SourceStake, chain.SourcePolicy, chain.SourceAsset, chain.SourceTx, chain.SourceInput),
-			Scan:             true,
-			Replay:           true,
-			Horizon:          k,
-			MaxConfirmations: k,
-			Idle:             true,
-		},
-		FirstHeight: g.FirstHeight,
-		BehindFirst: true,
-		Genesis:     f.genesisRows,
-		History:     f.settledTx,
-		Contents:    &journalBlocks{f: f, builder: resolve.Builder{ByronEpochSlots: g.ByronEpochSlots}},
-		Logger:      f.cfg.Logger,
-	})
+	f.life, f.die = context.WithCancel(context.WithoutCancel(ctx))
+	f.journal = &journalBlocks{f: f, builder: resolve.Builder{ByronEpochSlots: g.ByronEpochSlots}}
+	f.hub = hub.New(f.hubConfig(f.journal))
 	floor, err := f.published(st.Floor)
 	if err != nil {
 		return err
 	}
-	if err := f.hub.Restore(hub.State{Tip: floor, Highest: st.Highest, Floor: floor}); err != nil {
+	orphans, err := f.orphans()
+	if err != nil {
+		return fmt.Errorf("filling the hub: %w", err)
+	}
+	if err := f.hub.Restore(hub.State{Tip: floor, Highest: st.Highest, Floor: floor, Orphans: orphans}); err != nil {
 		return fmt.Errorf("filling the hub: %w", err)
 	}
 	// The names are enough: contents are read when somebody needs them.
@@ -69,6 +58,29 @@ func (f *Follower) openHub(ctx context.Context) error {
 	return nil
 }
 
+// hubConfig is that of the live hub, and of those that replay.
+func (f *Follower) hubConfig(contents hub.Contents) hub.Config {
+	g := f.cfg.Genesis
+	k := chain.Height(g.K)
+	return hub.Config{
+		Capabilities: hub.Capabilities{
+			Kinds:            map[hub.Kind]bool{hub.UTxOs: true, hub.Txs: true, hub.Blocks: true, hub.Tips: true, hub.Params: true, hub.Statuses: true},
+			Indexed:          query.KindsOf(chain.SourceAddress, chain.SourcePayment, chain.SourceStake, chain.SourcePolicy, chain.SourceAsset, chain.SourceTx, chain.SourceInput),
+			Scan:             true,
+			Replay:           true,
+			Horizon:          k,
+			MaxConfirmations: k,
+			Idle:             true,
+		},
+		FirstHeight: g.FirstHeight,
+		BehindFirst: true,
+		Genesis:     f.genesisRows,
+		History:     f.settledTx,
+		Contents:    contents,
+		Logger:      f.cfg.Logger,
+	}
+}
+
 // createdAt names the main block at a height of our chain.
 func (f *Follower) createdAt(h chain.Height) (chain.At, error) {
 	l, ok, err := f.store.LinkAt(chain.Position{Height: h})
@@ -79,7 +91,7 @@ func (f *Follower) createdAt(h chain.Height) (chain.At, error) {
 }
 
 // journalBlocks rebuilds blocks from the journal for the hub, which holds only what
-// its deepest gate needs.
+// its deepest gate needs: those of our chain, and those that were undone.
 type journalBlocks struct {
 	f       *Follower
 	mu      sync.Mutex
@@ -90,12 +102,17 @@ type journalBlocks struct {
 func (c *journalBlocks) Block(at chain.At) (*chain.AppliedBlock, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if l, ok, err := c.f.store.LinkAt(chain.Position{Height: at.Height}); err != nil {
+		return nil, err
+	} else if !ok || l.Point != at.Point {
+		return c.undone(at)
+	}
 	var e chain.Effects
 	if err := c.f.store.Effects(chain.Position{Height: at.Height}, &e); err != nil {
 		return nil, err
 	}
-	if e.Point != at.Point {
-		return nil, fmt.Errorf("the journal has %v at height %d, not %v", e.Point, at.Height, at.Point)
+	if e.Point != at.Point { // a fork came between
+		return c.undone(at)
 	}
 	return c.builder.Build(&e, c.f.createdAt)
 }
@@ -138,9 +155,22 @@ func (f *Follower) genesisRows(q query.UTxO) ([]*chain.UTxO, error) {
 // SubscribeUTxOs subscribes to outputs. With opts.Seed set to hub.SeedLater the
 // outputs that exist are read and handed in here: registration and the view they
 // are read from belong to the same block.
+//
+// A start in the past (hub.Origin, hub.After, hub.Resume) reaches as far as history
+// does: in an archive to origin, otherwise to the floor, k below the highest block.
+// What lies further back than a few blocks is replayed while it is read; it needs the
+// node. Refusals wrap *hub.OlderError, *hub.OrphanedError, hub.ErrUnknownPoint,
+// ErrForgotten or ErrFuture.
 func (f *Follower) SubscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Options) (hub.Stream[chain.UTxOEvent], error) {
 	if opts.Seed == hub.SeedNow {
 		return nil, errors.New("ourotail: ask for hub.SeedLater; the rows are read here")
+	}
+	at, direct, err := f.begin(&opts)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("subscribing: %w", err)
+	case !direct:
+		return splice(f, at, opts, func(h *hub.Hub, o hub.Options) (hub.Stream[chain.UTxOEvent], error) { return h.SubscribeUTxO(q, o) })
 	}
 	for {
 		sub, result, err := f.subscribeUTxOs(ctx, q, opts)
@@ -178,14 +208,25 @@ func (f *Follower) subscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Op
 }
 
 // SubscribeTxs subscribes to transactions.
-func (f *Follower) SubscribeTxs(q query.Tx, opts hub.Options) (sub hub.Stream[chain.TxEvent], err error) {
-	f.follow.Locked(func() { sub, err = f.hub.SubscribeTx(q, opts) })
-	return sub, err
+func (f *Follower) SubscribeTxs(q query.Tx, opts hub.Options) (hub.Stream[chain.TxEvent], error) {
+	return anywhere(f, opts, func(h *hub.Hub, o hub.Options) (hub.Stream[chain.TxEvent], error) { return h.SubscribeTx(q, o) })
 }
 
 // SubscribeBlocks subscribes to blocks.
-func (f *Follower) SubscribeBlocks(q query.Block, opts hub.Options) (sub hub.Stream[chain.BlockEvent], err error) {
-	f.follow.Locked(func() { sub, err = f.hub.SubscribeBlock(q, opts) })
+func (f *Follower) SubscribeBlocks(q query.Block, opts hub.Options) (hub.Stream[chain.BlockEvent], error) {
+	return anywhere(f, opts, func(h *hub.Hub, o hub.Options) (hub.Stream[chain.BlockEvent], error) { return h.SubscribeBlock(q, o) })
+}
+
+// anywhere subscribes at the tip or in the past.
+func anywhere[E any](f *Follower, opts hub.Options, subscribe func(*hub.Hub, hub.Options) (hub.Stream[E], error)) (sub hub.Stream[E], err error) {
+	at, direct, err := f.begin(&opts)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("subscribing: %w", err)
+	case !direct:
+		return splice(f, at, opts, subscribe)
+	}
+	f.follow.Locked(func() { sub, err = subscribe(f.hub, opts) })
 	return sub, err
 }
 

@@ -1,9 +1,8 @@
 package follow
 
 import (
-	"slices"
-
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/resolve"
 )
 
 // retireAVVM adds to the first block of Allegra, before its transactions, the
@@ -21,19 +20,9 @@ func (f *Follower) retireAVVM(e *chain.Effects) error {
 		return err
 	}
 	left, err := f.cfg.Store.Live(f.cfg.AVVM)
-	if err != nil || len(left) == 0 {
+	if err != nil {
 		return err
 	}
-	slices.SortFunc(left, chain.TxIn.Compare)
-	n := len(left)
-	spent := make([]chain.Output, n, n+len(e.Spent))
-	for i, ref := range left {
-		spent[i].Ref = ref
-	}
-	e.Spent = append(spent, e.Spent...)
-	for i := range e.Txs {
-		e.Txs[i].Spent += n
-	}
-	e.Txs = slices.Insert(e.Txs, 0, chain.TxEffects{Valid: true, Spent: n})
+	resolve.Retire(e, left)
 	return nil
 }

@@ -59,7 +59,7 @@ var rooms = map[string][]string{
 	"github.com/schollz/progressbar":         {"cmd"},
 	"github.com/fatih/color":                 {"cmd"},
 	"gonum.org/v1/plot":                      {"internal"},
-	"github.com/cenkalti/backoff":            {"follow", "cmd", "chainsync"},
+	"github.com/cenkalti/backoff":            {"follow", "cmd", "chainsync", ""},
 	"github.com/ourotail/ourotail/chainsync": {"", "cmd", "internal"},
 	"github.com/ourotail/ourotail/store":     {"", "cmd", "internal"},
 }

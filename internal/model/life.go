@@ -288,11 +288,17 @@ func (r *reader) finish() {
 	if r.s == nil || r.rate == 0 {
 		return
 	}
-	for {
+	for tries := 0; ; tries++ {
+		past := r.s.replaying()
 		e, ok, err := r.s.poll()
 		switch {
 		case errors.Is(err, io.EOF):
 			return
+		case !ok && err == nil && past: // the rest of the past, if the node serves it
+			if tries > endurance {
+				return
+			}
+			continue
 		case err != nil:
 			if r.w.life.over != nil && !errors.Is(r.w.life.over, context.Canceled) {
 				return // everything failed before

@@ -231,13 +231,21 @@ func (r *reader) end() {
 	r.w.readers = slices.DeleteFunc(r.w.readers, func(x *reader) bool { return x == r })
 }
 
+// endurance is how often a reader that wants all there is asks while it is given the
+// past.
+const endurance = 3000
+
 // read takes at most n events, all there are if n is negative.
 func (r *reader) read(n int) {
 	r.w.t.Helper()
 	for ; n != 0 && r.s != nil; n-- {
+		past := r.s.replaying()
 		e, ok, err := r.s.poll()
 		if err != nil {
 			r.died(err)
+			continue
+		}
+		if !ok && n < 0 && n > -endurance && past {
 			continue
 		}
 		if !ok {
@@ -256,6 +264,7 @@ func (r *reader) died(err error) {
 	w.t.Helper()
 	r.s = nil
 	var full *hub.OverflowError
+	var older *hub.OlderError
 	switch {
 	case errors.As(err, &full):
 		w.report.Overflows++
@@ -267,6 +276,9 @@ func (r *reader) died(err error) {
 			r.opts.Bound = hub.Unbounded
 		}
 		r.resume()
+	case errors.As(err, &older) && !w.archive: // it was so slow that its past is no longer within k
+		w.note("  reader %s: %v", r.name, err)
+		r.end()
 	case w.life.over != nil && !errors.Is(err, io.EOF): // it failed with everything
 	case r.seeding && errors.Is(err, hub.ErrResync) && r.early:
 		w.note("  reader %s has no seed so far from the tip: %v", r.name, err)

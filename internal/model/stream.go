@@ -1,8 +1,11 @@
 package model
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/hub"
@@ -25,6 +28,7 @@ type event struct {
 // stream is a subscription of any kind.
 type stream interface {
 	poll() (event, bool, error)
+	replaying() bool
 	cancel()
 	cursor() (chain.Cursor, bool)
 }
@@ -41,11 +45,29 @@ func (s typedStream[E]) cursor() (chain.Cursor, bool) {
 }
 
 func (s typedStream[E]) poll() (event, bool, error) {
+	if s.replaying() { // what it reads takes time
+		ctx, stop := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer stop()
+		e, err := s.sub.Next(ctx)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return event{}, false, nil
+		case err != nil:
+			return event{}, false, err
+		}
+		return s.flat(&e), true, nil
+	}
 	e, ok, err := s.sub.Poll()
 	if !ok || err != nil {
 		return event{}, false, err
 	}
 	return s.flat(&e), true, nil
+}
+
+// replaying tells whether the stream is still in the past.
+func (s typedStream[E]) replaying() bool {
+	past, is := s.sub.(interface{ Replaying() bool })
+	return is && past.Replaying()
 }
 
 func flatUTxO(e *chain.UTxOEvent) event {

@@ -1,0 +1,376 @@
+package ourotail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/ledger"
+	"github.com/ourotail/ourotail/resolve"
+	"github.com/ourotail/ourotail/store"
+)
+
+// replay gives one reader the past of our chain. It has a hub of its own, which
+// makes of blocks, forks, gates and cursors just what the live one would, and feeds
+// it block by block, as fast as the reader reads: from the journal what is within k,
+// what is older from the node over a connection of its own (or from its files), with
+// inputs resolved from the archive. Nothing of it holds following up. It belongs to
+// one goroutine.
+type replay struct {
+	f    *Follower
+	hub  *hub.Hub
+	last *chain.AppliedBlock // fed last
+	node *pastBlocks         // nil while nothing is read from there
+}
+
+// newReplay makes a replay that stands behind a block of our chain; depth is the
+// reader's gate. It asks nothing of the node.
+func (f *Follower) newReplay(at chain.At, depth chain.Height) (*replay, error) {
+	r := &replay{f: f}
+	cfg := f.hubConfig(r)
+	r.hub = hub.New(cfg)
+	floor, err := f.published(f.store.Floor())
+	if err != nil {
+		return nil, err
+	}
+	state := hub.State{Tip: floor, Floor: floor, Highest: f.store.Highest()}
+	if state.Orphans, err = f.orphans(); err != nil {
+		return nil, err
+	}
+	old := at.Height < floor.Height
+	if old {
+		// What was highest here does not matter yet, but that the reader's gate is
+		// open behind the start.
+		state = hub.State{Tip: at, Floor: at, Highest: min(at.Height+depth, f.store.Highest())}
+	}
+	if err := r.hub.Restore(state); err != nil {
+		return nil, err
+	}
+	if old {
+		return r, nil
+	}
+	for h := max(floor.Height+1, f.cfg.Genesis.FirstHeight); h <= at.Height; h++ {
+		l, ok, err := f.store.LinkAt(chain.Position{Height: h})
+		if err == nil && !ok {
+			err = fmt.Errorf("no block is kept for height %d", h)
+		}
+		if err == nil {
+			_, _, err = r.hub.Pass(l.At(), nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if tip := r.hub.Tip(); tip != at {
+		return nil, fmt.Errorf("%w: %v, a fork came between", hub.ErrUnknownPoint, at)
+	}
+	return r, nil
+}
+
+// Block implements hub.Contents.
+func (r *replay) Block(at chain.At) (*chain.AppliedBlock, error) {
+	if r.last != nil && r.last.At == at {
+		return r.last, nil
+	}
+	return r.f.journal.Block(at)
+}
+
+func (r *replay) close() {
+	r.hub.CloseAll()
+	r.drop()
+}
+
+func (r *replay) drop() {
+	if r.node != nil {
+		r.node.close()
+		r.node = nil
+	}
+}
+
+// far tells whether the next block has to be asked of the node.
+func (r *replay) far() bool {
+	return max(r.hub.Tip().Height+1, r.f.cfg.Genesis.FirstHeight) <= r.f.store.Floor().Height
+}
+
+// feed takes the next block, not above a height, or goes back where a fork has taken
+// the newest.
+func (r *replay) feed(ctx context.Context, most chain.Height) error {
+	tip := r.hub.Tip()
+	if common, err := r.onChain(tip); err != nil {
+		return err
+	} else if common != tip {
+		return r.hub.RollbackTo(common)
+	}
+	next := max(tip.Height+1, r.f.cfg.Genesis.FirstHeight)
+	if next > most {
+		return nil
+	}
+	if floor := r.f.store.Floor(); next > floor.Height {
+		r.drop()
+		l, ok, err := r.f.store.LinkAt(chain.Position{Height: next})
+		if err == nil && !ok { // a fork came between: see above
+			return nil
+		}
+		var b *chain.AppliedBlock
+		if err == nil {
+			b, err = r.f.journal.Block(l.At())
+		}
+		switch {
+		case errors.Is(err, store.ErrNoRecord) && (r.f.store.State().Archive || next > r.f.store.Floor().Height):
+			return nil // it has just become old, or was undone
+		case errors.Is(err, store.ErrNoRecord):
+			return fmt.Errorf("%w: %w: block %d is no longer within k", hub.ErrResync, &hub.OlderError{Point: tip, Oldest: r.f.store.Floor()}, next)
+		case err != nil:
+			return err
+		}
+		return r.apply(b, tip)
+	}
+	if !r.f.store.State().Archive {
+		return fmt.Errorf("%w: %w", hub.ErrResync, &hub.OlderError{Point: tip, Oldest: r.f.store.Floor()})
+	}
+	b, err := r.past(ctx, tip)
+	if err != nil {
+		return err
+	}
+	return r.apply(b, tip)
+}
+
+// onChain returns the newest block of our chain at or below one that was on it.
+func (r *replay) onChain(at chain.At) (chain.At, error) {
+	if at.IsOrigin() {
+		return at, nil
+	}
+	l, ok, err := r.f.store.LinkAt(chain.Position{Height: at.Height})
+	if err != nil || ok && l.Point == at.Point {
+		return at, err
+	}
+	return r.f.locate(chain.Cursor{At: at})
+}
+
+func (r *replay) apply(b *chain.AppliedBlock, tip chain.At) error {
+	if b.At.Height != max(tip.Height+1, r.f.cfg.Genesis.FirstHeight) {
+		return fmt.Errorf("replay: block %v after %v", b.At, tip)
+	}
+	r.last = b
+	return r.hub.ApplyBlock(b)
+}
+
+// past reads the next block from the node, for as long as it takes.
+func (r *replay) past(ctx context.Context, tip chain.At) (*chain.AppliedBlock, error) {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = 250*time.Millisecond, 30*time.Second
+	for {
+		b, err := r.pastOnce(ctx, tip)
+		var broken *pastError
+		if err == nil || ctx.Err() != nil || errors.As(err, &broken) {
+			return b, errors.Join(ctx.Err(), err)
+		}
+		r.drop()
+		r.f.cfg.Logger.Warn("replay: the node does not serve the past, trying again", "after", tip, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait.NextBackOff()):
+		}
+	}
+}
+
+func (r *replay) pastOnce(ctx context.Context, tip chain.At) (*chain.AppliedBlock, error) {
+	if r.node == nil {
+		n, err := r.f.dialPast(ctx, tip)
+		if err != nil {
+			return nil, err
+		}
+		r.node = n
+	}
+	return r.node.next(ctx)
+}
+
+// pastError is what no repetition mends: a block that the archive contradicts.
+type pastError struct{ cause error }
+
+func (e *pastError) Error() string { return "replay: " + e.cause.Error() }
+func (e *pastError) Unwrap() error { return e.cause }
+
+// pastBlocks reads old blocks of our chain, in order, and resolves them from the
+// archive.
+type pastBlocks struct {
+	f       *Follower
+	conn    follow.Conn
+	list    []chain.Message // come and not taken
+	release func()
+	block   ledger.Block
+	effects chain.Effects
+	builder resolve.Builder
+	view    *store.Snapshot
+	reads   int
+	created map[chain.Height]chain.At
+}
+
+// dialPast connects behind a block of our chain.
+func (f *Follower) dialPast(ctx context.Context, at chain.At) (*pastBlocks, error) {
+	conn, err := f.pastConn(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	p := &pastBlocks{f: f, conn: conn, created: map[chain.Height]chain.At{}, builder: resolve.Builder{ByronEpochSlots: f.cfg.Genesis.ByronEpochSlots}}
+	p.block.ByronEpochSlots = f.cfg.Genesis.ByronEpochSlots
+	found, ok, tip, err := conn.Intersect(ctx, []chain.Point{at.Point})
+	if err == nil && !at.IsOrigin() && (!ok || found != at.Point) {
+		err = fmt.Errorf("the node, whose tip is %v, does not have our block %v", tip, at)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// pastConn is a connection to the node's files, where they reach above a block, or
+// to its socket.
+func (f *Follower) pastConn(ctx context.Context, at chain.At) (follow.Conn, error) {
+	if f.cfg.Immutable != "" {
+		files, err := openFiles(f.cfg)
+		if err != nil {
+			return nil, err
+		}
+		if end, ok, err := files.End(); err == nil && ok && end.Height > at.Height {
+			return files.Conn(end, end.At()), nil
+		}
+	}
+	return f.node.dial(ctx)
+}
+
+// next returns the next main block. Boundary blocks are passed over.
+func (p *pastBlocks) next(ctx context.Context) (*chain.AppliedBlock, error) {
+	for {
+		for len(p.list) == 0 {
+			if p.release != nil {
+				p.release()
+				p.release = nil
+			}
+			m, err := p.conn.Next(ctx)
+			if err != nil {
+				return nil, err
+			}
+			p.list, p.release = m.List, m.Release
+		}
+		m := p.list[0]
+		p.list = p.list[1:]
+		switch m.Kind {
+		case chain.RollBackward: // the answer to the intersection
+			continue
+		case chain.AwaitReply:
+			return nil, errors.New("the node says that nothing follows: it is behind us")
+		}
+		if err := p.block.Walk(m.Raw); err != nil {
+			return nil, &pastError{err}
+		}
+		if p.block.Boundary {
+			continue
+		}
+		return p.resolve()
+	}
+}
+
+// resolve makes of the block that was walked what it was when we followed it.
+func (p *pastBlocks) resolve() (*chain.AppliedBlock, error) {
+	e := &p.effects
+	p.block.Effects(e)
+	if p.reads++; p.view == nil || p.reads%viewBlocks == 0 {
+		p.endView()
+		p.view = p.f.store.Snapshot()
+	}
+	v := p.view
+	l, ok, err := v.LinkAt(e.Position())
+	if err != nil {
+		return nil, err
+	}
+	if !ok || l.Point != e.Point {
+		return nil, fmt.Errorf("the node serves %v where our chain has %v", e.At(), l.At())
+	}
+	if err := p.retired(v, e); err != nil {
+		return nil, err
+	}
+	for i := range e.Spent {
+		ref := e.Spent[i].Ref
+		o, by, ok, err := v.Spent(ref)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || by.Height != e.Height {
+			return nil, &pastError{fmt.Errorf("%w: block %v spends %s, the archive does not say so", store.ErrDamaged, e.At(), ref)}
+		}
+		e.Spent[i] = o
+	}
+	p.created[e.Height] = e.At()
+	b, err := p.builder.Build(e, p.createdAt)
+	if err != nil {
+		return nil, &pastError{err}
+	}
+	return b, nil
+}
+
+// viewBlocks is for how many blocks a view of the store is kept: what they need
+// never changes, but a view that is open keeps garbage.
+const viewBlocks = 512
+
+// createdMax bounds the names of blocks that are remembered.
+const createdMax = 1 << 14
+
+func (p *pastBlocks) createdAt(h chain.Height) (chain.At, error) {
+	if at, ok := p.created[h]; ok {
+		return at, nil
+	}
+	l, ok, err := p.view.LinkAt(chain.Position{Height: h})
+	if err == nil && !ok {
+		err = fmt.Errorf("no block is kept for height %d", h)
+	}
+	if len(p.created) >= createdMax {
+		clear(p.created)
+	}
+	p.created[h] = l.At()
+	return l.At(), err
+}
+
+func (p *pastBlocks) endView() {
+	if p.view != nil {
+		p.view.Close()
+		p.view = nil
+	}
+}
+
+func (p *pastBlocks) close() {
+	p.conn.Close()
+	p.endView()
+}
+
+// retired puts before the transactions of the first block of Allegra what the
+// ledger removed there (contract 1.7).
+func (p *pastBlocks) retired(v *store.Snapshot, e *chain.Effects) error {
+	avvm := p.f.cfg.Genesis.Outputs[:p.f.cfg.Genesis.AVVM]
+	if len(avvm) == 0 || e.Era < chain.Allegra {
+		return nil
+	}
+	if below, ok, err := v.LinkAt(chain.Position{Height: e.Height - 1}); err != nil || ok && below.Era >= chain.Allegra {
+		return err
+	}
+	var gone []chain.TxIn
+	for i := range avvm {
+		_, by, ok, err := v.Spent(avvm[i].Ref)
+		if err != nil {
+			return err
+		}
+		if ok && by.Height == e.Height && by.Tx.IsZero() {
+			gone = append(gone, avvm[i].Ref)
+		}
+	}
+	resolve.Retire(e, gone)
+	return nil
+}
