@@ -69,8 +69,17 @@ One that does this in Python:
           outputs[ref][3] = slot
 
 Your program finds the day's name in OUROTAIL_DRILL_DAY and the addresses, with
-spaces between, in OUROTAIL_DRILL_WATCH; it needs neither. It is never restarted
-within a day.
+spaces between, in OUROTAIL_DRILL_WATCH; it needs neither.
+
+On one day, consumer-killed, your program is killed too, at random moments, and
+started again. Each line has a "cursor". Your program may keep the cursor of a line
+that it has dealt with in the file that OUROTAIL_DRILL_CURSOR names: as the first
+line, and what follows is yours, so that cursor and state can be replaced together
+(write another file, then rename it over this one). Started again it is given the
+lines behind that cursor, an undo first if a fork undid its block meanwhile: just
+what "ourotail tail --after CURSOR" does. Without a cursor there it is given every
+line again. The cursor of any line will do, also inside a transaction; only lines
+of a seed have none, but the last.
 
 A failed day is reported with the first address that is wrong, the lines about
 it, and how to run just that day again. The same seed makes the same chain and
@@ -298,6 +307,9 @@ func events(r *drill.Result) string {
 	}
 	if r.Kills > 0 {
 		parts = append(parts, plural(r.Kills, "kill"))
+	}
+	if r.Consumer > 0 {
+		parts = append(parts, plural(r.Consumer, "kill")+" of the consumer")
 	}
 	return strings.Join(parts, ", ")
 }

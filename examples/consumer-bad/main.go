@@ -6,6 +6,10 @@
 //
 // With -bug scripts it acts on undo, but passes over transactions whose scripts
 // failed, as if these did nothing. They spend their collateral.
+//
+// With -bug cursor it acts on undo, but keeps the cursor as soon as it has read a line,
+// and what it has made of the lines only now and then: killed between the two, it goes
+// on behind lines that it has forgotten.
 package main
 
 import (
@@ -21,6 +25,7 @@ import (
 type line struct {
 	Event  string
 	Point  *struct{ Slot int64 }
+	Cursor string
 	Record struct {
 		Kind    string
 		TxValid bool `json:"tx_valid"`
@@ -33,23 +38,36 @@ type line struct {
 
 // change is what one line did to a balance.
 type change struct {
-	slot    int64
-	address string
-	amount  int64
+	Slot    int64
+	Address string
+	Amount  int64
 }
 
 func main() {
-	bug := flag.String("bug", "undo", "undo or scripts")
+	bug := flag.String("bug", "undo", "undo, scripts or cursor")
 	flag.Parse()
 	balances := map[string]int64{}
 	var changes []change
-	for in := json.NewDecoder(os.Stdin); ; {
+	file := os.Getenv("OUROTAIL_DRILL_CURSOR")
+	if *bug == "cursor" {
+		text, _ := os.ReadFile(file + ".state")
+		_ = json.Unmarshal(text, &changes)
+		for _, c := range changes {
+			balances[c.Address] += c.Amount
+		}
+	}
+	in := json.NewDecoder(os.Stdin)
+	for n := 1; ; n++ {
+		if *bug == "cursor" && n%20 == 0 {
+			text, _ := json.Marshal(changes)
+			_ = os.WriteFile(file+".state", text, 0o600)
+		}
 		var l line
-		if err := in.Decode(&l); errors.Is(err, io.EOF) {
+		if more := read(in, &l); !more {
 			break
-		} else if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+		}
+		if *bug == "cursor" && l.Cursor != "" {
+			_ = os.WriteFile(file, []byte(l.Cursor+"\n"), 0o600)
 		}
 		slot := int64(-1)
 		if l.Point != nil && l.Event != "seed" {
@@ -60,9 +78,9 @@ func main() {
 			if *bug == "undo" {
 				continue // the bug
 			}
-			for len(changes) > 0 && changes[len(changes)-1].slot > slot {
+			for len(changes) > 0 && changes[len(changes)-1].Slot > slot {
 				last := changes[len(changes)-1]
-				balances[last.address] -= last.amount
+				balances[last.Address] -= last.Amount
 				changes = changes[:len(changes)-1]
 			}
 		case *bug == "scripts" && !l.Record.TxValid: // the other bug
@@ -78,4 +96,14 @@ func main() {
 	for address, lovelace := range balances {
 		fmt.Println(address, lovelace)
 	}
+}
+
+// read reads a line; false at the end.
+func read(in *json.Decoder, l *line) bool {
+	err := in.Decode(l)
+	if err != nil && !errors.Is(err, io.EOF) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return err == nil
 }

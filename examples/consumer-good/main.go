@@ -4,9 +4,15 @@
 // take back what lies above the point.
 //
 //	ourotail drill -- go run ./examples/consumer-good
+//
+// And to survive its own death: at the end of each block it keeps what it has made of
+// the lines and the cursor behind them, in one file that is replaced as a whole, and
+// begins with what is in there. A program with a database keeps both in one
+// transaction.
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,9 +25,11 @@ import (
 type line struct {
 	Event  string // apply, undo, or seed for what existed before the first block
 	Point  *struct{ Slot int64 }
-	Record struct {
-		Kind   string // created or spent
-		Output struct {
+	Cursor string // behind the line
+	Record *struct {
+		Kind        string // created or spent
+		LastOfBlock bool   `json:"last_of_block"`
+		Output      struct {
 			TransactionID string `json:"transaction_id"`
 			OutputIndex   int    `json:"output_index"`
 			Address       string
@@ -32,9 +40,9 @@ type line struct {
 
 // output is an output with the slots in which it was created and spent.
 type output struct {
-	address        string
-	lovelace       uint64
-	created, spent int64
+	Address        string
+	Lovelace       uint64
+	Created, Spent int64
 }
 
 const (
@@ -43,7 +51,10 @@ const (
 )
 
 func main() {
-	outputs := map[string]*output{}
+	outputs, err := load()
+	if err != nil {
+		fail(err)
+	}
 	for in := json.NewDecoder(os.Stdin); ; {
 		var l line
 		if err := in.Decode(&l); errors.Is(err, io.EOF) {
@@ -51,29 +62,19 @@ func main() {
 		} else if err != nil {
 			fail(err)
 		}
-		slot := int64(before)
-		if l.Point != nil && l.Event != "seed" {
-			slot = l.Point.Slot
+		if err := take(outputs, &l); err != nil {
+			fail(err)
 		}
-		o := &l.Record.Output
-		ref := fmt.Sprintf("%s#%d", o.TransactionID, o.OutputIndex)
-		switch {
-		case l.Event == "undo":
-			undo(outputs, slot)
-		case l.Record.Kind == "created":
-			n, err := strconv.ParseUint(o.Value.Coins, 10, 64)
-			if err != nil {
+		if l.Cursor != "" && (l.Record == nil || l.Event == "seed" || l.Record.LastOfBlock) {
+			if err := keep(outputs, l.Cursor); err != nil {
 				fail(err)
 			}
-			outputs[ref] = &output{o.Address, n, slot, unspent}
-		case l.Record.Kind == "spent":
-			outputs[ref].spent = slot
 		}
 	}
 	balances := map[string]uint64{}
 	for _, o := range outputs {
-		if o.spent == unspent {
-			balances[o.address] += o.lovelace
+		if o.Spent == unspent {
+			balances[o.Address] += o.Lovelace
 		}
 	}
 	for address, lovelace := range balances {
@@ -81,17 +82,68 @@ func main() {
 	}
 }
 
+// take acts on a line.
+func take(outputs map[string]*output, l *line) error {
+	slot := int64(before)
+	if l.Point != nil && l.Event != "seed" {
+		slot = l.Point.Slot
+	}
+	if l.Event == "undo" {
+		undo(outputs, slot)
+		return nil
+	}
+	o := &l.Record.Output
+	ref := fmt.Sprintf("%s#%d", o.TransactionID, o.OutputIndex)
+	if l.Record.Kind == "spent" {
+		outputs[ref].Spent = slot
+		return nil
+	}
+	n, err := strconv.ParseUint(o.Value.Coins, 10, 64)
+	outputs[ref] = &output{o.Address, n, slot, unspent}
+	return err
+}
+
 // undo takes back what happened above a slot. A program that runs for long would
 // also forget outputs whose spend is k blocks deep.
 func undo(outputs map[string]*output, slot int64) {
 	for ref, o := range outputs {
 		switch {
-		case o.created > slot:
+		case o.Created > slot:
 			delete(outputs, ref)
-		case o.spent > slot:
-			o.spent = unspent
+		case o.Spent > slot:
+			o.Spent = unspent
 		}
 	}
+}
+
+// file has the cursor as its first line, and behind it the outputs.
+var file = os.Getenv("OUROTAIL_DRILL_CURSOR")
+
+func keep(outputs map[string]*output, cursor string) error {
+	if file == "" {
+		return nil
+	}
+	text, err := json.Marshal(outputs)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".new", append([]byte(cursor+"\n"), text...), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+func load() (map[string]*output, error) {
+	outputs := map[string]*output{}
+	text, err := os.ReadFile(file)
+	if file == "" || errors.Is(err, os.ErrNotExist) {
+		return outputs, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, text, _ = bytes.Cut(text, []byte("\n"))
+	return outputs, json.Unmarshal(text, &outputs)
 }
 
 func fail(err error) {

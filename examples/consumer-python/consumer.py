@@ -1,6 +1,8 @@
 """Balances from the JSON lines of `ourotail tail`, forks included.
 
     ourotail drill -- python3 examples/consumer-python/consumer.py
+
+It keeps no cursor: when it is started again it is given every line again.
 """
 import json, sys
 

@@ -34,6 +34,16 @@ func restartDays() []Day {
 			blocks: func(k int) int { return k + 10 }, run: killed,
 			tells: []string{"undo"},
 		},
+		{
+			Name:    "consumer-killed",
+			Tests:   "Your program is killed with SIGKILL at random moments, and started again behind the cursor that it kept; the chain forks meanwhile.",
+			Catches: "consumers that keep the cursor apart from what they made of the lines, before or after",
+			chain: func(int) forge.Options {
+				return forge.Options{K: heldK, EpochBlocks: 12}
+			},
+			blocks: func(int) int { return 60 }, run: consumerKilled,
+			tells: []string{"undo"},
+		},
 	}
 }
 

@@ -68,8 +68,9 @@ type Result struct {
 	Undos    int           `json:"undos"`  // among them
 	Forks    int           `json:"forks"`  // of the chain
 	Deepest  int           `json:"deepest_fork"`
-	Restarts int           `json:"restarts"` // of ourotail
-	Kills    int           `json:"kills"`    // by SIGKILL, among them
+	Restarts int           `json:"restarts"`                 // of ourotail
+	Kills    int           `json:"kills"`                    // by SIGKILL, among them
+	Consumer int           `json:"consumer_kills,omitempty"` // of the consumer
 
 	Fault       string      `json:"fault,omitempty"`   // ByConsumer or ByOurotail
 	Problem     string      `json:"problem,omitempty"` // what went wrong

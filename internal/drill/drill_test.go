@@ -77,7 +77,7 @@ func drill(t *testing.T, cfg Config) []Result {
 func TestGoodConsumerPassesAllDays(t *testing.T) {
 	days := []string{"all"}
 	if testing.Short() {
-		days = []string{"two-in-a-row", "fork-while-down"}
+		days = []string{"two-in-a-row", "fork-while-down", "consumer-killed"}
 	}
 	cfg := config(t, days, example(t, "consumer-good"))
 	if testing.Short() {
@@ -89,6 +89,9 @@ func TestGoodConsumerPassesAllDays(t *testing.T) {
 		}
 		if i := slices.IndexFunc(r.Steps, func(s string) bool { return strings.Contains(s, "another seed") }); i >= 0 {
 			t.Errorf("%s: %s", r.Day, r.Steps[i])
+		}
+		if r.Day == "consumer-killed" && !slices.ContainsFunc(r.Steps, func(s string) bool { return strings.Contains(s, "goes on behind") }) {
+			t.Errorf("the consumer kept no cursor:\n%s", strings.Join(r.Steps, "\n"))
 		}
 		if r.Day == "killed" && !slices.ContainsFunc(r.Steps, func(s string) bool { return strings.Contains(s, "half way") }) {
 			t.Errorf("no kill hit the middle of a rollback:\n%s", strings.Join(r.Steps, "\n"))
@@ -107,6 +110,7 @@ func TestBadConsumersFail(t *testing.T) {
 		{"undo", "depths", "ignores undo", true},
 		{"undo", "frozen", "ignores undo", false},
 		{"scripts", "failed-scripts", "tx_valid", false},
+		{"cursor", "consumer-killed", "", true},
 	} {
 		t.Run(c.bug+" on "+c.day, func(t *testing.T) {
 			if c.long && testing.Short() {

@@ -27,6 +27,10 @@ type event struct {
 	tx       string
 	address  string
 	lovelace int64
+	cursor   string
+	at       chain.Point // of its block
+	last     bool        // nothing more came of the block
+	end      int64       // of the line, in bytes from the first given
 }
 
 // noSlot is the slot of origin: below every block's.
@@ -40,6 +44,7 @@ type feed struct {
 	mu      sync.Mutex
 	at      chain.Point // of the last block given whole, or undone to
 	begun   bool
+	cursor  string // behind it
 	events  []event
 	writing bool // waiting for the consumer to read
 	changed chan struct{}
@@ -47,6 +52,42 @@ type feed struct {
 }
 
 func newFeed(to io.Writer) *feed { return &feed{to: to, changed: make(chan struct{})} }
+
+// rewind forgets what was given behind the line that had a cursor, all of it if the
+// cursor is empty; false if no line had it. What is given from here on goes to another
+// process. It returns how many bytes are left of what was given.
+func (f *feed) rewind(cursor string, to io.Writer) (left int64, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.events)
+	for n > 0 && f.events[n-1].cursor != cursor {
+		n--
+	}
+	if n == 0 && cursor != "" {
+		return 0, false
+	}
+	// The block of the line may not have been given whole: at is where nobody is, unless
+	// it was.
+	f.to, f.cursor, f.begun = to, cursor, false
+	if cursor == "" {
+		n = 0
+	}
+	if n > 0 {
+		left = f.events[n-1].end
+		if last := f.events[n-1]; last.last {
+			f.at, f.begun = last.at, true
+		}
+	}
+	f.events = f.events[:n:n]
+	return left, true
+}
+
+// behind returns the cursor behind the last block given.
+func (f *feed) behind() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cursor
+}
 
 // position returns the last block given, and a channel that is closed when there
 // is another.
@@ -70,6 +111,16 @@ func (f *feed) given() []event {
 	return f.events[:len(f.events):len(f.events)]
 }
 
+// end is how many bytes were given.
+func (f *feed) end() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.events); n > 0 {
+		return f.events[n-1].end
+	}
+	return 0
+}
+
 // errConsumer is wrapped when the consumer does not take its input.
 var errConsumer = errors.New("the consumer stopped reading before its input ended")
 
@@ -78,6 +129,7 @@ func (f *feed) pass(r io.Reader) error {
 	in := bufio.NewReaderSize(r, 1<<16)
 	var held []byte // lines of a block that has not ended
 	var block []event
+	end := f.end()
 	for {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) { // a line that a kill cut off is no line
@@ -92,6 +144,8 @@ func (f *feed) pass(r io.Reader) error {
 		}
 		if !idle {
 			held = append(held, line...)
+			end += int64(len(line))
+			ev.at, ev.last, ev.end = point, last, end
 			block = append(block, ev)
 		}
 		if !last {
@@ -111,7 +165,7 @@ func (f *feed) pass(r io.Reader) error {
 		}
 		f.mu.Lock()
 		f.events = append(f.events, block...)
-		f.at, f.begun = point, true
+		f.at, f.begun, f.cursor = point, true, ev.cursor
 		if ev.undo {
 			f.undos++
 		}
@@ -128,7 +182,7 @@ func parseLine(line []byte) (ev event, at chain.Point, idle, last bool, err erro
 	if err := json.Unmarshal(line, &env); err != nil {
 		return ev, at, false, false, err
 	}
-	ev.slot, ev.point = noSlot, "origin"
+	ev.slot, ev.point, ev.cursor = noSlot, "origin", env.Cursor
 	if p := env.Point; p != nil && env.Event != "seed" {
 		at.Slot = chain.Slot(p.Slot)
 		if at.Hash, err = chain.ParseHash(p.Hash); err != nil {
@@ -152,5 +206,5 @@ func parseLine(line []byte) (ev event, at chain.Point, idle, last bool, err erro
 	ev.ref = r.Output.TransactionID + "#" + strconv.FormatUint(uint64(r.Output.OutputIndex), 10)
 	ev.address = r.Output.Address
 	ev.lovelace, err = strconv.ParseInt(r.Output.Value.Coins, 10, 64)
-	return ev, at, false, ev.seed || r.LastOfBlock, err
+	return ev, at, false, r.LastOfBlock || ev.seed && env.Cursor != "", err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -30,6 +29,7 @@ type stage struct {
 	nodeDone chan error
 	stopNode context.CancelFunc
 	watched  [][]byte
+	env      []string // of the consumer
 	spec     Spec
 	stream   *os.File // what the consumer reads, if it is kept
 	log      *os.File // what the consumer says, if it is kept
@@ -76,13 +76,10 @@ func (s *stage) set(ctx context.Context, d *Day) (err error) {
 	for _, a := range s.watched {
 		texts = append(texts, address.Text(a))
 	}
-	env := []string{"OUROTAIL_DRILL_DAY=" + d.Name, "OUROTAIL_DRILL_WATCH=" + strings.Join(texts, " ")}
-	if s.consumer, err = startConsumer(ctx, s.cfg.Consumer, env, s.log); err != nil {
-		return &consumerError{err}
-	}
-	var to io.Writer = s.consumer.input
-	if s.stream != nil {
-		to = io.MultiWriter(s.stream, to)
+	s.env = []string{"OUROTAIL_DRILL_DAY=" + d.Name, "OUROTAIL_DRILL_WATCH=" + strings.Join(texts, " "), "OUROTAIL_DRILL_CURSOR=" + s.kept()}
+	to, err := s.begin(ctx)
+	if err != nil {
+		return err
 	}
 	s.feed = newFeed(to)
 	s.spec = Spec{Socket: s.node.Socket(), Config: filepath.Join(s.dir, "config", "config.json"), Dir: filepath.Join(s.dir, "data"), Addresses: s.watched}
@@ -153,9 +150,10 @@ func (s *stage) forked(depth int) {
 	s.result.Deepest = max(s.result.Deepest, depth)
 }
 
-// up starts ourotail behind the last block that the consumer was given.
+// up starts ourotail behind the last block that the consumer was given, or what it
+// acknowledged.
 func (s *stage) up(ctx context.Context) (err error) {
-	s.spec.After, s.spec.Begun, _ = s.feed.position()
+	s.spec.After = s.feed.behind()
 	s.tail, err = startTail(ctx, s.cfg.Tail, s.spec, s.feed)
 	return err
 }

@@ -28,10 +28,9 @@ type Spec struct {
 	Config    string   `json:"config"`
 	Dir       string   `json:"dir"`
 	Addresses [][]byte `json:"addresses"` // none: every output
-	// After is the last block that was delivered whole, Begun whether anything
-	// was: if not, the lines begin at origin.
-	After chain.Point `json:"after"`
-	Begun bool        `json:"begun"`
+	// After is the text of the cursor behind which the lines go on; if it is empty
+	// they begin at origin.
+	After string `json:"after"`
 	// DieBelow, if not 0, is a height: the process kills itself as soon as a
 	// rollback has taken the store below it, between two of its transactions if it
 	// takes more than one.
@@ -77,7 +76,7 @@ func Tail(ctx context.Context, spec Spec, stdin io.Reader, out io.Writer, log *s
 	opened.Store(f)
 	defer func() { err = errors.Join(err, f.Close()) }()
 	lines := bufio.NewWriterSize(out, 1<<16)
-	sub, err := subscribe(ctx, f, spec, lines)
+	sub, err := subscribe(ctx, f, spec)
 	if err != nil {
 		return err
 	}
@@ -88,7 +87,7 @@ func Tail(ctx context.Context, spec Spec, stdin io.Reader, out io.Writer, log *s
 	read := make(chan error, 1)
 	go func() {
 		defer stop() // nobody reads: nothing to follow for
-		read <- write(ctx, lines, sub)
+		read <- write(ctx, f, lines, sub)
 	}()
 	err = f.Run(ctx)
 	sub.Cancel()
@@ -102,39 +101,28 @@ func Tail(ctx context.Context, spec Spec, stdin io.Reader, out io.Writer, log *s
 	return err
 }
 
-// subscribe goes on behind the last block delivered. If a fork undid it, in this
-// process or an earlier one, the undo comes first.
-func subscribe(ctx context.Context, f *ourotail.Follower, spec Spec, lines *bufio.Writer) (hub.Subscription[chain.UTxOEvent], error) {
+// subscribe goes on behind the cursor. If a fork undid its block, in this process or
+// an earlier one, the undo comes first.
+func subscribe(ctx context.Context, f *ourotail.Follower, spec Spec) (hub.Stream[chain.UTxOEvent], error) {
 	opts := hub.Options{Start: hub.Origin, Idle: true, Bound: hub.Unbounded}
-	if spec.Begun {
-		at, err := f.Ancestor(spec.After)
+	if spec.After != "" {
+		t, err := chain.ParseToken(spec.After)
 		if err != nil {
 			return nil, err
 		}
-		was, ours, err := f.Find(spec.After)
-		if err != nil {
-			return nil, err
-		}
-		if !ours || was != at {
-			e := chain.UTxOEvent{Kind: chain.RolledBack, At: at}
-			if err := json.NewEncoder(lines).Encode(record.Of(&e)); err != nil {
-				return nil, err
-			}
-		}
-		opts.Start, opts.After = hub.After, chain.Cursor{At: at, Place: chain.WholeBlock}
+		opts.Start, opts.After = hub.Resume, t.Cursor
 	}
 	return f.SubscribeUTxOs(ctx, spec.Query(), opts)
 }
 
-func write(ctx context.Context, lines *bufio.Writer, sub hub.Subscription[chain.UTxOEvent]) error {
+func write(ctx context.Context, f *ourotail.Follower, lines *bufio.Writer, sub hub.Stream[chain.UTxOEvent]) error {
+	st := f.State()
+	stamp := record.Stamp{Magic: st.Magic, K: st.K, Highest: func() chain.Height { return f.State().Highest }}
 	enc := json.NewEncoder(lines)
-	if err := lines.Flush(); err != nil {
-		return err
-	}
 	for {
 		ev, err := sub.Next(ctx)
 		if err == nil {
-			err = enc.Encode(record.Of(&ev))
+			err = enc.Encode(stamp.Of(&ev))
 		}
 		if err != nil || sub.Pending() == 0 {
 			err = errors.Join(err, lines.Flush())
