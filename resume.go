@@ -121,16 +121,18 @@ func (f *Follower) atGate(o *hub.Options) error {
 	if o.NoRollback {
 		depth = max(depth, chain.Height(f.cfg.Genesis.K))
 	}
-	gate, err := f.published(f.State().Head.At())
+	var gate chain.At
+	var err error
+	f.follow.Locked(func() { // the hub knows it, even if a fork undoes it from here on
+		gate = f.hub.Tip()
+		if h := gate.Height - depth; depth > 0 && h >= f.cfg.Genesis.FirstHeight {
+			gate, err = f.createdAt(h)
+		} else if depth > 0 {
+			gate = chain.Origin
+		}
+	})
 	if err != nil {
 		return err
-	}
-	if h := gate.Height - depth; depth > 0 && h >= f.cfg.Genesis.FirstHeight {
-		if gate, err = f.createdAt(h); err != nil {
-			return err
-		}
-	} else if depth > 0 {
-		gate = chain.Origin
 	}
 	o.Start, o.After = hub.Resume, chain.Cursor{At: gate, Place: chain.WholeBlock}
 	return nil

@@ -129,14 +129,19 @@ func (src source[E]) begin(f *Follower, o *hub.Options, yield func(E, error) boo
 	if o.Start != hub.Tip {
 		return true, nil
 	}
-	if err := f.atGate(o); err != nil {
-		return false, err
+	seeds := o.Seed != hub.NoSeed && o.Events != hub.SpentOnly
+	o.Seed = hub.NoSeed
+	for {
+		if err := f.atGate(o); err != nil || !seeds {
+			return true, err
+		}
+		o.After.Base, o.After.HasBase = o.After.At, true
+		more, err = src.seed(o.After.At, yield)
+		if orphaned := (*hub.OrphanedError)(nil); !errors.As(err, &orphaned) {
+			return more, err
+		}
+		// A fork came before its first output was read.
 	}
-	if o.Seed == hub.NoSeed || o.Events == hub.SpentOnly {
-		return true, nil
-	}
-	o.Seed, o.After.Base, o.After.HasBase = hub.NoSeed, o.After.At, true
-	return src.seed(o.After.At, yield)
 }
 
 // pour yields the values of a subscription until it ends or the reader does.
