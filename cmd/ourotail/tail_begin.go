@@ -136,6 +136,8 @@ func (q *tailRequest) refusal(f *ourotail.Follower, what string, err error) erro
 		return coded(code, fmt.Errorf("%s needs the history of spent outputs, which this data directory does not keep: %s. Or give an empty --data-dir", what, again))
 	case isOlder:
 		return coded(code, fmt.Errorf("%s lies at %v, before the history that is kept: %s", what, older.Point, again))
+	case errors.Is(err, ourotail.ErrFuture): // a fork came between our look and this
+		return coded(code, fmt.Errorf("%s is from the future: %w", what, err))
 	case errors.Is(err, hub.ErrUnknownPoint), errors.Is(err, ourotail.ErrForgotten):
 		return coded(code, fmt.Errorf("%s is forgotten: its block is not on the chain, and was not undone lately (%w); %s", what, err, again))
 	case errors.Is(err, hub.ErrResync):
