@@ -88,8 +88,9 @@ func From(p chain.Point) Option {
 // Resume goes on exactly behind the event whose Cursor this is, of a loop of the
 // same kind with the same query and options. If a fork has undone that event's
 // block meanwhile, the first event is the RolledBack that its reader has missed.
-// Errors wrap chain.ErrCursor for a text that is no cursor; see From for cursors out of
-// reach.
+// Errors wrap chain.ErrCursor for a text that is no cursor, ErrOtherNetwork for one of
+// another network, and ErrFuture for one from ahead of this directory; see From for
+// cursors out of reach.
 func Resume(cursor string) Option {
 	return anyOption(func(s *settings) {
 		s.begin("Resume", hub.Resume)

@@ -162,14 +162,11 @@ func (f *Follower) place(s *settings) error {
 		s.hub.After = chain.Cursor{At: at, Place: chain.WholeBlock}
 		return err
 	case hub.Resume:
-		t, err := chain.ParseToken(s.cursor)
+		c, err := f.ParseToken(s.cursor)
 		if err != nil {
 			return fmt.Errorf("ourotail: resuming: %w", err)
 		}
-		if t.Magic != f.cfg.Genesis.Magic {
-			return fmt.Errorf("ourotail: resuming: the cursor is of a network with the magic %d, this one has %d", t.Magic, f.cfg.Genesis.Magic)
-		}
-		s.hub.After = t.Cursor
+		s.hub.After = c
 	}
 	return nil
 }

@@ -193,13 +193,13 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"too deep":           {[]ourotail.UTxOOption{ourotail.FromOrigin(), ourotail.Confirmations(1 << 20)}, hub.ErrUnsupported},
 		"no cursor":          {[]ourotail.UTxOOption{ourotail.Resume("42:origin:00000000")}, chain.ErrCursor},
 		"an unknown point":   {[]ourotail.UTxOOption{ourotail.From(chain.Point{Slot: 1, Hash: chain.Hash{1}})}, ourotail.ErrForgotten},
-		"an unknown network": {[]ourotail.UTxOOption{ourotail.Resume(chain.Token{Magic: 7, Cursor: chain.Cursor{At: chain.Origin}}.String())}, nil},
+		"an unknown network": {[]ourotail.UTxOOption{ourotail.Resume(chain.Token{Magic: 7, Cursor: chain.Cursor{At: chain.Origin}}.String())}, ourotail.ErrOtherNetwork},
 	} {
 		var err error
 		for _, err = range f.UTxOs(t.Context(), ours, c.opts...) {
 			break
 		}
-		if err == nil || !errors.Is(err, c.want) && c.want != nil {
+		if err == nil || !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
