@@ -102,10 +102,12 @@ func (r *replay) far() bool {
 // the newest.
 func (r *replay) feed(ctx context.Context, most chain.Height) error {
 	tip := r.hub.Tip()
-	if common, err := r.onChain(tip); err != nil {
-		return err
-	} else if common != tip {
-		return r.hub.RollbackTo(common)
+	if tip.Height >= r.f.store.Floor().Height { // what lies below stays
+		if common, err := r.onChain(tip); err != nil {
+			return err
+		} else if common != tip {
+			return r.hub.RollbackTo(common)
+		}
 	}
 	next := max(tip.Height+1, r.f.cfg.Genesis.FirstHeight)
 	if next > most {
