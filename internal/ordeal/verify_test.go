@@ -1,11 +1,13 @@
 package ordeal
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
@@ -71,17 +73,16 @@ func verifyJournal(t *testing.T, f *ourotail.Follower, o *forge.Oracle) error {
 	}
 	defer sub.Cancel()
 	w := newWalk(o, floor)
-	for sub.Pending() > 0 {
-		e, err := sub.Next(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	for w.at() != head {
+		e, err := sub.Next(ctx)
 		if err == nil {
 			err = w.block(&e)
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("it ends at %v: %w", w.at(), err)
 		}
-	}
-	if w.at() != head {
-		return fmt.Errorf("it ends at %v", w.at())
 	}
 	return nil
 }
