@@ -27,7 +27,8 @@ type Config struct {
 	SocketPath string          // the node's Unix socket
 	Genesis    *ledger.Genesis // of the network; see ledger.Network and ledger.LoadGenesis
 	DataDir    string          // made if it is not there; one process at a time
-	Archive    bool            // keep spent outputs; chosen when the directory is made
+	Archive    bool            // keep spent outputs; chosen when the directory is made, which then stays an archive
+	Compact    bool            // make of an archive a directory that keeps unspent outputs only
 	Memory     int64           // for the store, in bytes; 0 for store.DefaultMemory
 
 	// Resync gives up what the directory holds and follows from origin. It is for
@@ -105,7 +106,7 @@ func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, er
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, err
 	}
-	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Memory: cfg.Memory, Resync: cfg.Resync, Terms: ledger.Terms, Logger: cfg.Logger}
+	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Compact: cfg.Compact, Memory: cfg.Memory, Resync: cfg.Resync, Terms: ledger.Terms, Logger: cfg.Logger}
 	opts = opts.WithTrial(cfg.Trial)
 	room := newRoom(opts)
 	opts.Room = room.check

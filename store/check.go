@@ -118,6 +118,7 @@ type checker struct {
 	kinds map[string]int // kind -> place in Findings
 	head  head
 	meta  meta
+	left  int // spent outputs where none are kept any more
 
 	blocks  *segment.View // while they are read
 	records map[chain.Position]*checkedRecord

@@ -124,6 +124,9 @@ func Open(opts Options) (_ *Store, err error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
+	if err := s.compact(); err != nil {
+		return nil, err
+	}
 	s.publish()
 	s.opened = true
 	return s, nil
@@ -260,18 +263,14 @@ func (s *Store) openMeta() error {
 		return fmt.Errorf("%w: %s holds network magic %d, wanted is %d", ErrNetwork, s.opts.Dir, m.magic, s.opts.Magic)
 	case m.k != s.opts.K:
 		return fmt.Errorf("%w: %s was made for k = %d, wanted is %d", ErrSettings, s.opts.Dir, m.k, s.opts.K)
-	case m.archive != s.opts.Archive:
-		return fmt.Errorf("%w: %s keeps %s", ErrSettings, s.opts.Dir, retention(m.archive))
+	case s.opts.Archive && s.opts.Compact:
+		return fmt.Errorf("%w: an archive is wanted, and to give it up", ErrSettings)
+	case s.opts.Archive && !m.archive:
+		return fmt.Errorf("%w: %s keeps unspent outputs only, an archive is wanted", ErrSettings, s.opts.Dir)
 	}
+	s.opts.Archive = m.archive
 	s.state.Store(&State{Made: m.made})
 	return nil
-}
-
-func retention(archive bool) string {
-	if archive {
-		return "spent outputs (an archive), wanted is one that does not"
-	}
-	return "unspent outputs only, an archive is wanted"
 }
 
 // nextLog is told that a write-ahead file has begun: all that is in the ones

@@ -18,11 +18,14 @@ type Options struct {
 	// its file "lock". Both are made if they are not there.
 	Dir string
 
-	// Magic, K and Archive must be what the store was made with; an empty
-	// directory is made for them. K is the security parameter in blocks.
+	// Magic and K must be what the store was made with; an empty directory is made
+	// for them, and for Archive. K is the security parameter in blocks. A store that
+	// is an archive stays one, unless Compact gives up what it keeps of spent outputs;
+	// one that is not cannot become one.
 	Magic   uint32
 	K       chain.Height
 	Archive bool // keep spent outputs
+	Compact bool
 
 	// Existing opens only a store that is there, with whatever magic, k and
 	// retention it has.

@@ -75,7 +75,8 @@ func addFollowFlags(cmd *cobra.Command) {
 	addNetworkFlags(cmd)
 	addDataDirFlag(cmd)
 	cmd.Flags().String("memory", "256MiB", "memory for the store; pages that the kernel keeps mapped come on top")
-	cmd.Flags().Bool("archive", false, "keep spent outputs too; chosen when the data directory is made")
+	cmd.Flags().Bool("archive", false, "keep spent outputs too, for replay from any point; chosen when the data directory is made")
+	cmd.Flags().Bool("compact", false, "make of an archive a directory that keeps unspent outputs only")
 	cmd.Flags().String("immutable", "", "the node's own ImmutableDB folder: read what is there from its files, then go on over the socket")
 	cmd.Flags().Bool("resync", false, "start over: remove what the data directory holds and follow from the first block")
 }
@@ -101,6 +102,9 @@ func followerConfig(cmd *cobra.Command) (cfg ourotail.Config, err error) {
 	}
 	cfg.Memory = int64(bytes)
 	limitMemory(cfg.Memory)
+	if cfg.Compact, err = cmd.Flags().GetBool("compact"); err != nil {
+		return cfg, err
+	}
 	if cfg.Archive, err = cmd.Flags().GetBool("archive"); err != nil {
 		return cfg, err
 	}
