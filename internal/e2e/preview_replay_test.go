@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/devnode"
+	"github.com/ourotail/ourotail/devnode/devtest"
+	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/ledger"
+	"github.com/ourotail/ourotail/ledger/canon"
+	"github.com/ourotail/ourotail/query"
+)
+
+// effect is a canonical line with the height of its block.
+type effect struct {
+	height chain.Height
+	line   string
+}
+
+// TestPreviewReplay follows a real chain into an archive and reads its past, for
+// several queries from several points: each time it is the filtered rest of the
+// whole text, byte for byte.
+func TestPreviewReplay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads the chain many times over")
+	}
+	c := devtest.Preview(t, -1)
+	g, err := ledger.Network("preview")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{devtest.Start(t, devnode.Config{Magic: g.Magic, Chain: c}), c, g}
+	cfg := n.config(t, t.TempDir())
+	cfg.Archive, cfg.ExitAtTip = true, true
+	f := open(t, cfg)
+	if err := f.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	points := map[chain.Height]chain.At{}
+	replay := func(q query.UTxO, o hub.Options) (out []effect) {
+		sub, err := f.SubscribeUTxOs(t.Context(), q, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sub.Cancel()
+		for {
+			if at, ok := sub.Cursor(); ok && at.Place == chain.WholeBlock && at.At == f.State().Head.At() {
+				return out
+			}
+			ev, err := sub.Next(t.Context())
+			points[ev.At.Height] = ev.At
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case ev.Because != chain.Live, ev.Kind == chain.Idle:
+			case ev.Kind == chain.Created:
+				out = append(out, effect{ev.At.Height, string(canon.AppendCreated(nil, ev.UTxO.Ref, &ev.UTxO.Out))})
+			case ev.Kind == chain.Spent:
+				out = append(out, effect{ev.At.Height, string(canon.AppendSpent(nil, ev.UTxO.Ref, &ev.UTxO.Out, ev.Tx))})
+			}
+		}
+	}
+	idle := hub.Options{Idle: true, Start: hub.Origin}
+	whole := replay(query.Everything(), idle)
+	sum := sha256.New()
+	for _, e := range whole {
+		fmt.Fprintln(sum, e.line)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != "2a7fca07983039c6e1988994955692c4a1ae2165121993bb4148bc4f9c0f9842" {
+		t.Fatalf("the whole text: %s", got)
+	}
+	address := strings.Fields(whole[len(whole)/2].line)[2]
+	output := strings.Fields(whole[len(whole)/3].line)[1]
+	tx, index, _ := strings.Cut(output, "#")
+	policy := ""
+	for _, e := range whole {
+		if assets := strings.Fields(e.line)[4]; assets != "-" {
+			policy, _, _ = strings.Cut(assets, ".")
+			break
+		}
+	}
+	for text, wants := range map[string]func(fields []string) bool{
+		"*":              func([]string) bool { return true },
+		address:          func(s []string) bool { return s[2] == address },
+		index + "@" + tx: func(s []string) bool { return s[1] == output },
+		policy + ".*":    func(s []string) bool { return strings.Contains(","+s[4], ","+policy+".") },
+		"not " + address: func(s []string) bool { return s[2] != address },
+	} {
+		q, err := query.ParseUTxO(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, from := range []chain.Height{1000, 20_000, 39_000, 40_000, 40_300} {
+			at := points[from]
+			var want []effect
+			for _, e := range whole {
+				if e.height > from && wants(strings.Fields(e.line)) {
+					want = append(want, e)
+				}
+			}
+			o := hub.Options{Idle: true, Start: hub.After, After: chain.Cursor{At: at, Place: chain.WholeBlock}}
+			if got := replay(q, o); !slices.Equal(got, want) {
+				t.Errorf("%s from height %d: %d lines, want %d", text, from, len(got), len(want))
+			}
+		}
+	}
+}
