@@ -212,6 +212,9 @@ func (c *checker) contents(ctx context.Context) error {
 		return err
 	}
 	if !found {
+		if len(c.Findings) == 0 && c.nothing() { // killed before its first transaction
+			return fmt.Errorf("%w in %s", ErrNoStore, c.o.Dir)
+		}
 		if len(c.Findings) == 0 {
 			c.bad("description", "the database has none")
 		}
@@ -246,6 +249,14 @@ func (c *checker) contents(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// nothing tells that the database has no keys at all.
+func (c *checker) nothing() bool {
+	it := c.txn.NewIterator(badger.IteratorOptions{})
+	defer it.Close()
+	it.Rewind()
+	return !it.Valid()
 }
 
 // single reads one value; false if it is not there or wrong.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -408,5 +409,30 @@ func TestCheckOfDamagedFiles(t *testing.T) {
 		if c.Read || len(c.Findings) == 0 || c.Findings[0].Kind != kind || !strings.Contains(c.Findings[0].First, filepath.Base(files[0])) {
 			t.Errorf("%s: %+v", pattern, c)
 		}
+	}
+}
+
+// TestCheckOfADatabaseJustMade: a kill came between its making and the first thing
+// written to it.
+func TestCheckOfADatabaseJustMade(t *testing.T) {
+	opts := testOptions(t)
+	dir := filepath.Join(opts.Dir, "db")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	opts.Logger = slog.New(slog.DiscardHandler)
+	db, err := badger.Open(badgerOptions(opts, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Check(t.Context(), CheckOptions{Dir: opts.Dir}); !errors.Is(err, ErrNoStore) {
+		t.Fatalf("%+v, %v, want %v", c, err, ErrNoStore)
+	}
+	s := mustOpen(t, opts)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
