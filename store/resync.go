@@ -25,6 +25,9 @@ const discardedDir = "db.discarded"
 // one.
 func (s *Store) startOver() error {
 	dir, db := s.opts.Dir, filepath.Join(s.opts.Dir, "db")
+	if info, err := os.Lstat(db); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%w: %s is a link: the new database would be made here, not where it leads; empty that place, or remove the link", ErrNotOurs, db)
+	}
 	names, err := filenames(db)
 	if err != nil || len(names) == 0 {
 		return err

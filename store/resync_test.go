@@ -167,3 +167,26 @@ func TestResyncKilled(t *testing.T) {
 		t.Errorf("%v", seen)
 	}
 }
+
+// TestResyncDoesNotFollowALink: the database of a directory was put on another
+// volume; starting over would leave it there and go on here.
+func TestResyncDoesNotFollowALink(t *testing.T) {
+	opts := testOptions(t)
+	if err := mustOpen(t, opts).Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, elsewhere := filepath.Join(opts.Dir, "db"), filepath.Join(t.TempDir(), "volume")
+	if err := errors.Join(os.Rename(db, elsewhere), os.Symlink(elsewhere, db)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mustOpen(t, opts).Close(); err != nil { // it works as it is
+		t.Fatal(err)
+	}
+	opts.Resync = true
+	if _, err := Open(opts); !errors.Is(err, ErrNotOurs) {
+		t.Fatalf("%v, want %v", err, ErrNotOurs)
+	}
+	if _, err := os.Stat(filepath.Join(elsewhere, "MANIFEST")); err != nil {
+		t.Fatal(err)
+	}
+}
