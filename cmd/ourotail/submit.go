@@ -96,10 +96,11 @@ func reportSubmit(w io.Writer, id chain.TxID, err error, asJSON bool) error {
 			facts.Failures = r.Failures
 		}
 	}
-	if err := json.NewEncoder(w).Encode(facts); err != nil || no == nil {
-		return err
+	told := json.NewEncoder(w).Encode(facts)
+	if no == nil {
+		return told
 	}
-	return coded(exitRejected, fmt.Errorf("the ledger rejects %s", id))
+	return errors.Join(coded(exitRejected, fmt.Errorf("the ledger rejects %s", id)), told) // the verdict holds whoever reads it
 }
 
 // maxTxFile bounds what submit reads: a transaction has 16 kB.
