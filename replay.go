@@ -152,6 +152,18 @@ func (r *replay) onChain(at chain.At) (chain.At, error) {
 	if err != nil || ok && l.Point == at.Point {
 		return at, err
 	}
+	// The store may have forgotten the block since; the replay's own hub has not
+	// forgotten what lies below it.
+	for h := at.Height - 1; h > chain.OriginHeight; h-- {
+		below, ok := r.hub.At(h)
+		if !ok {
+			break
+		}
+		l, ok, err := r.f.store.LinkAt(chain.Position{Height: h})
+		if err != nil || ok && l.Point == below.Point {
+			return below, err
+		}
+	}
 	return r.f.locate(chain.Cursor{At: at})
 }
 

@@ -149,9 +149,25 @@ func (s *spliced[E]) step(ctx context.Context) (live bool, err error) {
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	defer func() { <-s.reading }()
-	_, err = s.goOn(ctx, false)
-	return s.past == nil, err
+	type outcome struct {
+		live bool
+		err  error
+	}
+	// A reader whose patience ends leaves what was begun to go on: one that asks often
+	// and waits briefly gets there, however slow the node is.
+	done := make(chan outcome, 1)
+	go func() {
+		_, err := s.goOn(s.ctx, false)
+		o := outcome{s.past == nil, err}
+		<-s.reading
+		done <- o
+	}()
+	select {
+	case o := <-done:
+		return o.live, o.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // pollBlocks is how many blocks of the journal Poll may read.

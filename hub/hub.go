@@ -232,6 +232,14 @@ func (h *Hub) Tip() chain.At {
 	return h.tip
 }
 
+// At returns the hub's block at a height, if it still knows it.
+func (h *Hub) At(height chain.Height) (chain.At, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, ok := h.pointAt(height)
+	return chain.At{Point: p, Height: height}, ok
+}
+
 // Highest returns the highest height ever applied, from which depth is counted.
 func (h *Hub) Highest() chain.Height {
 	h.mu.Lock()
