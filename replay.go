@@ -30,8 +30,9 @@ type replay struct {
 }
 
 // newReplay makes a replay that stands behind a block of our chain; depth is the
-// reader's gate. It asks nothing of the node.
-func (f *Follower) newReplay(at chain.At, depth chain.Height) (*replay, error) {
+// reader's gate, from the height of its cursor, whose block may have been undone. It
+// asks nothing of the node.
+func (f *Follower) newReplay(at chain.At, depth, from chain.Height) (*replay, error) {
 	r := &replay{f: f}
 	cfg := f.hubConfig(r)
 	r.hub = hub.New(cfg)
@@ -47,7 +48,7 @@ func (f *Follower) newReplay(at chain.At, depth chain.Height) (*replay, error) {
 	if old {
 		// What was highest here does not matter yet, but that the reader's gate is
 		// open behind the start.
-		state = hub.State{Tip: at, Floor: at, Highest: min(at.Height+depth, f.store.Highest())}
+		state = hub.State{Tip: at, Floor: at, Orphans: state.Orphans, Highest: min(max(at.Height, from)+depth, f.store.Highest())}
 	}
 	if err := r.hub.Restore(state); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func splice[E any](f *Follower, at chain.At, opts hub.Options, subscribe func(*h
 		}
 		of.After.At, of.After.Place = at, chain.WholeBlock
 	}
-	past, err := f.newReplay(at, f.depth(&opts))
+	past, err := f.newReplay(at, f.depth(&opts), of.After.At.Height)
 	if err != nil {
 		return nil, err
 	}
