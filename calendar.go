@@ -52,8 +52,9 @@ func (c *calendar) best() eras.Summaries {
 // files do not tell when Byron ended.
 func (f *Follower) Time(slot chain.Slot) (time.Time, error) {
 	t, err := f.calendar.best().Time(slot)
-	if errors.Is(err, eras.ErrHorizon) && slot <= f.Progress().Head.Point.Slot {
-		// It is on the chain, and the node's answer older than that.
+	if errors.Is(err, eras.ErrHorizon) && slot <= f.store.Head().Point.Slot {
+		// It is on the chain, and the node's answer older than that. The store's head,
+		// which is there before its events are: whoever was told of a slot may ask.
 		if t, gerr := f.calendar.genesis.Time(slot); gerr == nil {
 			return t, nil
 		}
@@ -66,7 +67,7 @@ func (f *Follower) Time(slot chain.Slot) (time.Time, error) {
 func (f *Follower) Slot(t time.Time) (chain.Slot, error) {
 	slot, err := f.calendar.best().Slot(t)
 	if errors.Is(err, eras.ErrHorizon) {
-		if old, gerr := f.calendar.genesis.Slot(t); gerr == nil && old <= f.Progress().Head.Point.Slot {
+		if old, gerr := f.calendar.genesis.Slot(t); gerr == nil && old <= f.store.Head().Point.Slot {
 			return old, nil
 		}
 	}

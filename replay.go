@@ -27,6 +27,9 @@ type replay struct {
 	hub  *hub.Hub
 	last *chain.AppliedBlock // fed last
 	node *pastBlocks         // nil while nothing is read from there
+	// settled tells that its tip was seen on our chain when the floor was there already:
+	// no fork takes it any more.
+	settled bool
 }
 
 // newReplay makes a replay that stands behind a block of our chain; depth is the
@@ -54,6 +57,10 @@ func (f *Follower) newReplay(at chain.At, depth, from chain.Height) (*replay, er
 		return nil, err
 	}
 	if old {
+		if common, err := r.onChain(at); err != nil || common != at {
+			return nil, errors.Join(err, fmt.Errorf("%w: %v, a fork came between", hub.ErrUnknownPoint, at))
+		}
+		r.settled = true
 		return r, nil
 	}
 	for h := max(floor.Height+1, f.cfg.Genesis.FirstHeight); h <= at.Height; h++ {
@@ -103,12 +110,14 @@ func (r *replay) far() bool {
 // the newest.
 func (r *replay) feed(ctx context.Context, most chain.Height) error {
 	tip := r.hub.Tip()
-	if tip.Height >= r.f.store.Floor().Height { // what lies below stays
+	archive := r.f.store.State().Archive
+	if floor := r.f.store.Floor(); !r.settled && (archive || tip.Height >= floor.Height) {
 		if common, err := r.onChain(tip); err != nil {
 			return err
 		} else if common != tip {
 			return r.hub.RollbackTo(common)
 		}
+		r.settled = tip.Height <= floor.Height
 	}
 	next := max(tip.Height+1, r.f.cfg.Genesis.FirstHeight)
 	if next > most {
@@ -125,16 +134,17 @@ func (r *replay) feed(ctx context.Context, most chain.Height) error {
 			b, err = r.f.journal.Block(l.At())
 		}
 		switch {
-		case errors.Is(err, store.ErrNoRecord) && (r.f.store.State().Archive || next > r.f.store.Floor().Height):
+		case errors.Is(err, store.ErrNoRecord) && (archive || next > r.f.store.Floor().Height):
 			return nil // it has just become old, or was undone
 		case errors.Is(err, store.ErrNoRecord):
 			return fmt.Errorf("%w: %w: block %d is no longer within k", hub.ErrResync, &hub.OlderError{Point: tip, Oldest: r.f.store.Floor()}, next)
 		case err != nil:
 			return err
 		}
+		r.settled = false
 		return r.apply(b, tip)
 	}
-	if !r.f.store.State().Archive {
+	if !archive {
 		return fmt.Errorf("%w: %w", hub.ErrResync, &hub.OlderError{Point: tip, Oldest: r.f.store.Floor()})
 	}
 	b, err := r.past(ctx, tip)
@@ -183,8 +193,11 @@ func (r *replay) past(ctx context.Context, tip chain.At) (*chain.AppliedBlock, e
 	for {
 		b, err := r.pastOnce(ctx, tip)
 		var broken *pastError
-		if err == nil || ctx.Err() != nil || errors.As(err, &broken) {
-			return b, errors.Join(ctx.Err(), err)
+		if err == nil { // the connection has gone on behind it: it must not be lost
+			return b, nil
+		}
+		if ctx.Err() != nil || errors.As(err, &broken) {
+			return nil, errors.Join(ctx.Err(), err)
 		}
 		r.drop()
 		r.f.cfg.Logger.Warn("replay: the node does not serve the past, trying again", "after", tip, "error", err)
@@ -204,7 +217,11 @@ func (r *replay) pastOnce(ctx context.Context, tip chain.At) (*chain.AppliedBloc
 		}
 		r.node = n
 	}
-	return r.node.next(ctx)
+	b, err := r.node.next(ctx)
+	if err == nil && b.At.Height != max(tip.Height+1, r.f.cfg.Genesis.FirstHeight) {
+		return nil, fmt.Errorf("the node serves %v after %v", b.At, tip)
+	}
+	return b, err
 }
 
 // pastError is what no repetition mends: a block that the archive contradicts.
@@ -224,8 +241,10 @@ type pastBlocks struct {
 	effects chain.Effects
 	builder resolve.Builder
 	view    *store.Snapshot
+	settled chain.Height // no block up to it will change any more, and the view has them all
 	reads   int
 	below   chain.Hash // of the block read last
+	begun   bool       // it is known: behind origin the genesis files' hash comes first
 	created map[chain.Height]chain.At
 }
 
@@ -235,7 +254,7 @@ func (f *Follower) dialPast(ctx context.Context, at chain.At) (*pastBlocks, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &pastBlocks{f: f, conn: conn, created: map[chain.Height]chain.At{}, builder: resolve.Builder{ByronEpochSlots: f.cfg.Genesis.ByronEpochSlots}}
+	p := &pastBlocks{f: f, conn: conn, below: at.Point.Hash, begun: !at.IsOrigin(), created: map[chain.Height]chain.At{}, builder: resolve.Builder{ByronEpochSlots: f.cfg.Genesis.ByronEpochSlots}}
 	p.block.ByronEpochSlots = f.cfg.Genesis.ByronEpochSlots
 	found, ok, tip, err := conn.Intersect(ctx, []chain.Point{at.Point})
 	if err == nil && !at.IsOrigin() && (!ok || found != at.Point) {
@@ -260,7 +279,11 @@ func (f *Follower) pastConn(ctx context.Context, at chain.At) (follow.Conn, erro
 			return files.Conn(end, end.At()), nil
 		}
 	}
-	return f.node.dial(ctx)
+	conn, err := f.node.dial(ctx)
+	if err == nil {
+		f.connected.Store(true)
+	}
+	return conn, err
 }
 
 // next returns the next main block. Boundary blocks are passed over.
@@ -285,13 +308,13 @@ func (p *pastBlocks) next(ctx context.Context) (*chain.AppliedBlock, error) {
 		case chain.AwaitReply:
 			return nil, errors.New("the node says that nothing follows: it is behind us")
 		}
-		if err := p.block.Walk(m.Raw); err != nil {
-			return nil, &pastError{err}
+		if err := p.block.Walk(m.Raw); err != nil { // we could read it when we followed it
+			return nil, fmt.Errorf("the node serves a block that cannot be read: %w", err)
 		}
-		if p.below != (chain.Hash{}) && p.block.Parent != p.below {
+		if p.begun && p.block.Parent != p.below {
 			return nil, fmt.Errorf("the node serves %v, which does not follow %s", p.block.At(), p.below)
 		}
-		p.below = p.block.Point.Hash
+		p.below, p.begun = p.block.Point.Hash, true
 		if p.block.Boundary {
 			continue
 		}
@@ -303,19 +326,23 @@ func (p *pastBlocks) next(ctx context.Context) (*chain.AppliedBlock, error) {
 func (p *pastBlocks) resolve() (*chain.AppliedBlock, error) {
 	e := &p.effects
 	p.block.Effects(e)
-	if p.reads++; p.view == nil || p.reads%viewBlocks == 0 {
+	// A view that is older than the block knows nothing of it, or its other branch.
+	if p.reads++; p.view == nil || p.reads%viewBlocks == 0 || e.Height > p.settled {
 		p.endView()
+		p.settled = p.f.store.Floor().Height
 		p.view = p.f.store.Snapshot()
+		if e.Height > p.settled {
+			return nil, fmt.Errorf("block %v is not below the floor %d", e.At(), p.settled)
+		}
 	}
 	v := p.view
-	if p.reads%viewBlocks == 1 { // in between each names the one before as its parent
-		l, ok, err := v.LinkAt(e.Position())
-		if err != nil {
-			return nil, err
-		}
-		if !ok || l.Point != e.Point {
-			return nil, fmt.Errorf("the node serves %v where our chain has %v", e.At(), l.At())
-		}
+	// Each is looked up: a node on another branch serves blocks that follow ours as well.
+	l, ok, err := v.LinkAt(e.Position())
+	if err != nil {
+		return nil, err
+	}
+	if !ok || l.Point != e.Point {
+		return nil, fmt.Errorf("the node serves %v where our chain has %v", e.At(), l.At())
 	}
 	if err := p.retired(v, e); err != nil {
 		return nil, err

@@ -56,10 +56,14 @@ func (e *OrphanedError) Error() string {
 	return fmt.Sprintf("%v was orphaned; the common ancestor is %v", e.Point, e.Ancestor)
 }
 
-// OlderError refuses a start before the oldest point within reach.
+// OlderError refuses a start before the oldest point within reach, or inside the block
+// of that point, whose events are no longer kept.
 type OlderError struct{ Point, Oldest chain.At }
 
 func (e *OlderError) Error() string {
+	if e.Point == e.Oldest { // a cursor inside that block
+		return fmt.Sprintf("the rest of block %v is no longer kept: what lies behind it is", e.Point)
+	}
 	return fmt.Sprintf("%v is older than the oldest point available, %v", e.Point, e.Oldest)
 }
 

@@ -3,13 +3,16 @@ package e2e
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/devnode/devtest"
 	"github.com/ourotail/ourotail/devnode/forge"
 	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/internal/trial"
 	"github.com/ourotail/ourotail/query"
 )
 
@@ -83,4 +86,73 @@ func TestReplayFromAnywhere(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestReplayBesideTheFirstSync reads the past while it is being followed: a replay
+// that is close behind the floor must not look for blocks in a view of the store that
+// is older than they are. What it gives is what a replay of the finished archive
+// gives, the vouchers that Allegra removes included.
+func TestReplayBesideTheFirstSync(t *testing.T) {
+	n := generated(t, forge.Options{Seed: 3090048066, K: 60, EpochBlocks: 50}, 900)
+	for round := range 2 {
+		cfg := n.config(t, t.TempDir())
+		cfg.Archive, cfg.Memory, cfg.Trial = true, 64<<20, &trial.Trial{MemTable: 1 << 16} // it is on disk every few blocks
+		f, err := ourotail.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func(waits bool) (lines []string, removed int) {
+			sub, err := f.SubscribeUTxOs(t.Context(), query.Everything(), hub.Options{Start: hub.Origin, Idle: true, Bound: hub.Unbounded})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sub.Cancel()
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			for e, err := range sub.All(ctx) {
+				if err != nil {
+					t.Fatalf("round %d: %v, after %d events", round, err, len(lines))
+				}
+				if waits && e.At.Height >= 10 { // the floor runs away
+					waits = false
+					devtest.Eventually(t, "it is at the tip", func() bool { return f.State().Head.Point == n.chain.Tip().Point })
+				}
+				if e.Kind != chain.Idle {
+					lines = append(lines, e.ID())
+				}
+				if e.Kind == chain.Spent && e.Tx.IsZero() {
+					removed++
+				}
+				if c, ok := e.Cursor(); ok && c.At.Point == n.chain.Tip().Point && (c.Place == chain.WholeBlock || e.LastOfBlock) {
+					break
+				}
+			}
+			return lines, removed
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- f.Run(ctx) }()
+		for f.State().Floor.Height < 20 {
+			time.Sleep(time.Millisecond)
+		}
+		beside, removed := read(true)
+		after, _ := read(false)
+		if removed == 0 {
+			t.Error("no voucher was removed: the test tells little")
+		}
+		if !slices.Equal(beside, after) {
+			t.Errorf("round %d: %d events beside the first sync, %d of the finished archive", round, len(beside), len(after))
+		}
+		stop()
+		if err := errors.Join(ignore(<-ran, context.Canceled), f.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
 }

@@ -81,7 +81,9 @@ func (c *conn) lieLocked(tip chain.Tip) (list []chain.Message, told bool) {
 		list = append(list, forward(raw))
 		c.at++
 	case lieTruncated:
-		list = append(list, forward(next.Raw[:len(next.Raw)-1-c.rnd.IntN(len(next.Raw)/2)]))
+		raw := next.Raw[:len(next.Raw)-1-c.rnd.IntN(len(next.Raw)/2)]
+		n.spoilt = append(n.spoilt, raw)
+		list = append(list, forward(raw))
 		c.at++
 	case lieBody:
 		if next.Era == chain.Byron { // whose proofs of what is not about outputs nobody checks
@@ -95,6 +97,7 @@ func (c *conn) lieLocked(tip chain.Tip) (list []chain.Message, told bool) {
 			at = 1500 + c.rnd.IntN(len(raw)-1500)
 		}
 		raw[at] ^= 0x15
+		n.spoilt = append(n.spoilt, raw)
 		list = append(list, forward(raw))
 		c.at++
 	case lieOrigin:

@@ -29,6 +29,7 @@ type life struct {
 	over      error // what Run returned
 	began     time.Time
 	connected bool // a dial was answered
+	met       bool // connected when a session failed last: a replay may dial behind the end
 
 	mu      sync.Mutex
 	kill    int    // steps until it is killed, 0 for never
@@ -122,6 +123,7 @@ func (s *storage) Rollback(ctx context.Context, to chain.Point) error {
 	s.l.mu.Lock()
 	s.l.undoing = &at
 	s.l.mu.Unlock()
+	s.l.w.willUndo(s.Head(), to)
 	s.l.step("rolling back")
 	// Half way: the store would be there between two of its transactions.
 	if head := s.Head(); head.Height > at.Height+1 {
@@ -141,6 +143,25 @@ func (s *storage) Rollback(ctx context.Context, to chain.Point) error {
 	s.acknowledged()
 	s.l.step("rolled back")
 	return nil
+}
+
+// willUndo remembers in which order blocks are undone: of orphans, the store keeps
+// the last k.
+func (w *world) willUndo(head chain.Link, to chain.Point) {
+	w.linksMu.Lock()
+	defer w.linksMu.Unlock()
+	for l, ok := head, true; ok && l.Point != to && !l.Point.IsOrigin(); l, ok = w.links[l.Parent] {
+		w.undone++
+		w.undoneAt[l.Point] = w.undone
+	}
+}
+
+// remembered tells whether the store owes us a block that it has undone.
+func (w *world) remembered(p chain.Point) bool {
+	w.linksMu.Lock()
+	defer w.linksMu.Unlock()
+	when, undone := w.undoneAt[p]
+	return !undone || chain.Height(w.undone-when) < w.k
 }
 
 func originOr(l chain.Link) chain.At {
@@ -175,6 +196,7 @@ func (w *world) open() {
 			// The same waits each time: those of a real follower are drawn.
 			Retry: func(err error, failures int) (time.Duration, bool) {
 				wait, again := policy(err, failures)
+				l.met = l.connected
 				d := min(250*time.Millisecond<<min(failures-1, 8), 30*time.Second)
 				if wait >= 2*time.Second && (errors.Is(err, follow.ErrBehind) || errors.Is(err, follow.ErrUndecodable)) {
 					d = max(d, 2*time.Second)
@@ -208,6 +230,26 @@ func (w *world) open() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	l.cancel = cancel
 	go func() { l.ran <- l.app.Run(ctx) }()
+}
+
+// ended tells whether Run has returned: it may do so while a reader waits for its
+// past.
+func (l *life) ended() bool {
+	if l.over == nil {
+		synctest.Wait()
+		select {
+		case l.over = <-l.ran:
+		default:
+		}
+	}
+	return l.over != nil
+}
+
+// dead tells whether it has been killed: what comes after the image never was.
+func (l *life) dead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.image != ""
 }
 
 // moveTo goes on in another directory.
@@ -303,7 +345,7 @@ func (r *reader) finish() {
 			if r.w.life.over != nil && !errors.Is(r.w.life.over, context.Canceled) {
 				return // everything failed before
 			}
-			if isA[*hub.OverflowError](err) {
+			if isA[*hub.OverflowError](err) || isA[*hub.OlderError](err) && !r.w.archive {
 				return // before the close
 			}
 			r.fail("a clean close ends with %v", err)

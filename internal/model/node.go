@@ -40,6 +40,7 @@ type node struct {
 	lastTip  chain.Tip
 	tipSince time.Time
 	told     map[lie]int  // lies told
+	spoilt   [][]byte     // blocks that it made undecodable
 	deep     chain.Height // how far back the deepest roll backward went that was a lie
 	lastDial time.Time
 	burst    int // dials at one instant

@@ -115,6 +115,7 @@ func (r *reader) begin() bool {
 		tip := w.published(st.Head.At())
 		gate := tip.Height - r.depth()
 		switch {
+		case w.life.ended(): // while another reader waited for its past
 		case r.opts.Start == hub.Origin && (isA[*hub.OlderError](err) || errors.Is(err, hub.ErrReach)) && !w.published(st.Floor).IsOrigin():
 		case errors.Is(err, hub.ErrReach) && gate < st.Floor.Height:
 		case r.opts.Start == hub.Tip && r.opts.Seed != hub.NoSeed && errors.Is(err, hub.ErrUnsupported) && !r.opts.AcceptScan:
@@ -165,7 +166,8 @@ func (r *reader) resume() {
 	case err == nil:
 		r.s = s
 	case isA[*hub.OlderError](err):
-		if r.cursor.At.Height >= st.Floor.Height && w.onChain(r.cursor.At) {
+		inside := r.cursor.Place >= 0 && r.cursor.At.Height == st.Floor.Height // the rest of that block is gone
+		if r.cursor.At.Height >= st.Floor.Height && !inside && w.onChain(r.cursor.At) {
 			r.fail("cursor %v refused: %v", r.cursor, err)
 		}
 		r.startOver(err.Error())
@@ -188,7 +190,7 @@ func (r *reader) ancestor(app *ourotail.Follower, o hub.Options, why error) {
 	st := app.State()
 	at, err := app.Ancestor(r.cursor.At.Point)
 	if err != nil {
-		if common := w.common(r.cursor.At, st.Head.At()); st.Highest-common.Height <= w.k {
+		if common := w.common(r.cursor.At, st.Head.At()); st.Highest-common.Height <= w.k && w.remembered(r.cursor.At.Point) {
 			r.fail("%v is not known, though its branch left %d blocks below the highest: %v, %v", r.cursor, st.Highest-common.Height, err, why)
 		}
 		r.startOver(err.Error())
@@ -231,21 +233,25 @@ func (r *reader) end() {
 	r.w.readers = slices.DeleteFunc(r.w.readers, func(x *reader) bool { return x == r })
 }
 
-// endurance is how often a reader that wants all there is asks while it is given the
-// past.
-const endurance = 3000
+// endurance is how often a reader that wants all there is asks in vain while it is
+// given the past.
+const endurance = 20000
 
 // read takes at most n events, all there are if n is negative.
 func (r *reader) read(n int) {
 	r.w.t.Helper()
-	for ; n != 0 && r.s != nil; n-- {
+	for vain := 0; n != 0 && r.s != nil; n-- {
 		past := r.s.replaying()
 		e, ok, err := r.s.poll()
+		if r.w.life.dead() { // the wait may have been long
+			return
+		}
 		if err != nil {
 			r.died(err)
 			continue
 		}
-		if !ok && n < 0 && n > -endurance && past {
+		if !ok && n < 0 && vain < endurance && past {
+			vain++
 			continue
 		}
 		if !ok {
@@ -279,7 +285,7 @@ func (r *reader) died(err error) {
 	case errors.As(err, &older) && !w.archive: // it was so slow that its past is no longer within k
 		w.note("  reader %s: %v", r.name, err)
 		r.end()
-	case w.life.over != nil && !errors.Is(err, io.EOF): // it failed with everything
+	case !errors.Is(err, io.EOF) && w.life.ended(): // it failed with everything
 	case r.seeding && errors.Is(err, hub.ErrResync) && r.early:
 		w.note("  reader %s has no seed so far from the tip: %v", r.name, err)
 		r.end()

@@ -106,8 +106,12 @@ type world struct {
 	raw     map[chain.Point][]byte
 	linksMu sync.Mutex // against the follower's goroutine; the driver alone writes
 	links   map[chain.Hash]chain.Link
-	node    *node
-	trouble time.Time // since when the node is not as it should be; zero if it is
+	// Guarded by linksMu too: how many blocks were undone, and where each of them
+	// stood in that order.
+	undone   int
+	undoneAt map[chain.Point]int
+	node     *node
+	trouble  time.Time // since when the node is not as it should be; zero if it is
 
 	base    string
 	dir     string
@@ -120,7 +124,7 @@ type world struct {
 // within a synctest bubble.
 func Run(t *testing.T, o Options) Report {
 	t.Helper()
-	w := &world{t: t, o: o, rnd: rand.New(rand.NewPCG(o.Seed, 0)), trace: sha256.New(), began: time.Now(), raw: map[chain.Point][]byte{}, links: map[chain.Hash]chain.Link{}}
+	w := &world{t: t, o: o, rnd: rand.New(rand.NewPCG(o.Seed, 0)), trace: sha256.New(), began: time.Now(), raw: map[chain.Point][]byte{}, links: map[chain.Hash]chain.Link{}, undoneAt: map[chain.Point]int{}}
 	w.report.Kills = map[string]int{}
 	w.make()
 	defer w.clean()
@@ -215,6 +219,9 @@ func (w *world) must(b forge.Block, err error) forge.Block {
 // clean ends whatever runs, however the driver came here.
 func (w *world) clean() {
 	if l := w.life; l != nil {
+		if l.cancel == nil { // it never ran
+			l.cancel, l.over = func() {}, errors.New("not run")
+		}
 		l.cancel()
 		if l.over == nil {
 			l.over = <-l.ran
