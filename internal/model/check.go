@@ -45,6 +45,7 @@ func (w *world) look() {
 	for _, r := range slices.Clone(w.readers) {
 		r.read(r.rate)
 	}
+	synctest.Wait() // readers of the past let time go by
 }
 
 // compareStore checks that the set is the oracle's at the head.

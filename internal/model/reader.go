@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"testing/synctest"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
@@ -108,6 +109,7 @@ func (r *reader) begin() bool {
 	w := r.w
 	w.t.Helper()
 	r.forget()
+	synctest.Wait() // what the state is must still hold when it has subscribed
 	app := w.life.app
 	st := app.State()
 	s, err := r.subscribe(app, r.opts)
@@ -157,6 +159,7 @@ func (r *reader) resume() {
 		r.startOver("nothing to resume from")
 		return
 	}
+	synctest.Wait()
 	app := w.life.app
 	st := app.State()
 	o := r.opts
@@ -187,6 +190,7 @@ func (r *reader) resume() {
 func (r *reader) ancestor(app *ourotail.Follower, o hub.Options, why error) {
 	w := r.w
 	w.t.Helper()
+	synctest.Wait()
 	st := app.State()
 	at, err := app.Ancestor(r.cursor.At.Point)
 	if err != nil {
