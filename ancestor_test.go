@@ -2,32 +2,20 @@ package ourotail_test
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
-	"github.com/ourotail/ourotail/devnode"
-	"github.com/ourotail/ourotail/devnode/devtest"
 	"github.com/ourotail/ourotail/devnode/forge"
-	"github.com/ourotail/ourotail/ledger"
 )
 
 // TestAncestor: where a reader goes on that stood on a branch since undone, by
 // this process or an earlier one; in Byron, so that boundary blocks stand in
 // between.
 func TestAncestor(t *testing.T) {
-	c := devtest.Generate(t, forge.Options{Seed: 9, K: 30, EpochBlocks: 4, Eras: []forge.EraSpan{{Era: chain.Byron}}}, 60)
-	dir := t.TempDir()
-	if err := c.Genesis().WriteConfig(dir); err != nil {
-		t.Fatal(err)
-	}
-	g, err := ledger.LoadGenesis(filepath.Join(dir, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := devtest.Start(t, devnode.Config{Magic: g.Magic, Chain: c})
-	cfg := ourotail.Config{SocketPath: node.Socket(), Genesis: g, DataDir: filepath.Join(dir, "data"), Memory: 64 << 20, ExitAtTip: true}
+	s := serve(t, forge.Options{Seed: 9, K: 30, EpochBlocks: 4, Eras: []forge.EraSpan{{Era: chain.Byron}}}, 60)
+	c, cfg := s.chain, s.cfg
+	cfg.ExitAtTip = true
 	// atTip follows to the tip in a process of its own, so to speak, and asks.
 	atTip := func(ask func(f *ourotail.Follower)) {
 		t.Helper()

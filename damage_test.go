@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/ourotail/ourotail"
-	"github.com/ourotail/ourotail/devnode"
 	"github.com/ourotail/ourotail/devnode/devtest"
 	"github.com/ourotail/ourotail/devnode/forge"
 	"github.com/ourotail/ourotail/hub"
-	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/query"
 	"github.com/ourotail/ourotail/store"
 )
@@ -23,17 +21,9 @@ import (
 // damaged. Health says so, subscriptions fail, and following ends with it instead
 // of waiting for the next block, as does closing.
 func TestDamageEndsAnIdleFollower(t *testing.T) {
-	c := devtest.Generate(t, forge.Options{Seed: 9, EpochBlocks: 10, K: 50}, 120)
-	files := t.TempDir()
-	if err := c.Genesis().WriteConfig(files); err != nil {
-		t.Fatal(err)
-	}
-	g, err := ledger.LoadGenesis(filepath.Join(files, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := devtest.Start(t, devnode.Config{Chain: c})
-	cfg := ourotail.Config{SocketPath: srv.Socket(), Genesis: g, DataDir: filepath.Join(t.TempDir(), "data"), Memory: 64 << 20, ExitAtTip: true}
+	s := serve(t, forge.Options{Seed: 9, EpochBlocks: 10, K: 50}, 120)
+	cfg := s.cfg
+	cfg.ExitAtTip = true
 	f, err := ourotail.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -2,32 +2,21 @@ package ourotail_test
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
-	"github.com/ourotail/ourotail/devnode"
-	"github.com/ourotail/ourotail/devnode/devtest"
 	"github.com/ourotail/ourotail/devnode/forge"
-	"github.com/ourotail/ourotail/ledger"
 )
 
 // TestBeforeEra: the block below the first one of each era, by the chain's own
 // links; an era that the chain passed over, or has not reached, has none.
 func TestBeforeEra(t *testing.T) {
 	eras := []forge.EraSpan{{Era: chain.Byron, Epochs: 2}, {Era: chain.Shelley, Epochs: 1}, {Era: chain.Allegra, Epochs: 1}, {Era: chain.Mary, Epochs: 1}, {Era: chain.Alonzo, Epochs: 2}, {Era: chain.Babbage}}
-	c := devtest.Generate(t, forge.Options{Seed: 3, EpochBlocks: 8, K: 50, Eras: eras}, 150)
-	dir := t.TempDir()
-	if err := c.Genesis().WriteConfig(dir); err != nil {
-		t.Fatal(err)
-	}
-	g, err := ledger.LoadGenesis(filepath.Join(dir, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := devtest.Start(t, devnode.Config{Magic: g.Magic, Chain: c})
-	f, err := ourotail.Open(t.Context(), ourotail.Config{SocketPath: node.Socket(), Genesis: g, DataDir: filepath.Join(dir, "data"), Memory: 64 << 20, ExitAtTip: true})
+	s := serve(t, forge.Options{Seed: 3, EpochBlocks: 8, K: 50, Eras: eras}, 150)
+	c, cfg := s.chain, s.cfg
+	cfg.ExitAtTip = true
+	f, err := ourotail.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/ourotail/ourotail/follow"
 	"github.com/ourotail/ourotail/hub"
 	"github.com/ourotail/ourotail/internal/model"
-	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/query"
 )
 
@@ -45,13 +44,7 @@ func onStand(t *testing.T, k, blocks int, test func(t *testing.T, s *stand)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Genesis().WriteConfig(dir); err != nil {
-		t.Fatal(err)
-	}
-	g, err := ledger.LoadGenesis(filepath.Join(dir, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := genesisOf(t, f.Genesis())
 	synctest.Test(t, func(t *testing.T) {
 		s := &stand{t: t, list: model.NewList(f), cfg: ourotail.Config{SocketPath: "list", Genesis: g, DataDir: filepath.Join(dir, "data"), Memory: 64 << 20}}
 		s.hooks = ourotail.Hooks(s.list.Hooks())

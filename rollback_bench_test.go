@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/ourotail/ourotail/devnode/forge"
 	"github.com/ourotail/ourotail/follow"
 	"github.com/ourotail/ourotail/hub"
-	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/query"
 )
 
@@ -68,14 +66,7 @@ func BenchmarkRollback(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	dir := b.TempDir()
-	if err := fg.Genesis().WriteConfig(dir); err != nil {
-		b.Fatal(err)
-	}
-	g, err := ledger.LoadGenesis(filepath.Join(dir, "config.json"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	g := genesisOf(b, fg.Genesis())
 	const below = 300
 	blocks := make([]forge.Block, below+most)
 	for i := range blocks {

@@ -4,33 +4,21 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode"
-	"github.com/ourotail/ourotail/devnode/devtest"
 	"github.com/ourotail/ourotail/devnode/forge"
 	"github.com/ourotail/ourotail/hub"
-	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/query"
 )
 
 // varied follows a generated chain of every era up to its tip.
 func varied(t *testing.T, opts forge.Options, blocks int) (*devnode.Chain, *ourotail.Follower) {
 	t.Helper()
-	c := devtest.Generate(t, opts, blocks)
-	dir := t.TempDir()
-	if err := c.Genesis().WriteConfig(dir); err != nil {
-		t.Fatal(err)
-	}
-	g, err := ledger.LoadGenesis(filepath.Join(dir, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := devtest.Start(t, devnode.Config{Magic: g.Magic, Chain: c})
-	f, err := ourotail.Open(t.Context(), ourotail.Config{SocketPath: srv.Socket(), Genesis: g, DataDir: filepath.Join(dir, "data"), Memory: 64 << 20})
+	s := serve(t, opts, blocks)
+	f, err := ourotail.Open(t.Context(), s.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +27,8 @@ func varied(t *testing.T, opts forge.Options, blocks int) (*devnode.Chain, *ouro
 			t.Error(err)
 		}
 	})
-	follows(t, f, c)
-	return c, f
+	follows(t, f, s.chain)
+	return s.chain, f
 }
 
 // follows waits until the follower is where the chain is.

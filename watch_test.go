@@ -2,7 +2,6 @@ package ourotail_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,24 +10,14 @@ import (
 	"github.com/ourotail/ourotail/devnode"
 	"github.com/ourotail/ourotail/devnode/devtest"
 	"github.com/ourotail/ourotail/devnode/forge"
-	"github.com/ourotail/ourotail/ledger"
 )
 
 // following starts a follower on a generated chain that notices silence within
 // milliseconds.
 func following(t *testing.T) (*ourotail.Follower, *devnode.Server) {
 	t.Helper()
-	c := devtest.Generate(t, forge.Options{Seed: 9, EpochBlocks: 10, K: 50}, 60)
-	dir := t.TempDir()
-	if err := c.Genesis().WriteConfig(dir); err != nil {
-		t.Fatal(err)
-	}
-	g, err := ledger.LoadGenesis(filepath.Join(dir, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := devtest.Start(t, devnode.Config{Chain: c})
-	f, err := ourotail.Open(t.Context(), ourotail.Config{SocketPath: srv.Socket(), Genesis: g, DataDir: filepath.Join(dir, "data"), Memory: 64 << 20})
+	s := serve(t, forge.Options{Seed: 9, EpochBlocks: 10, K: 50}, 60)
+	f, err := ourotail.Open(t.Context(), s.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +32,8 @@ func following(t *testing.T) (*ourotail.Follower, *devnode.Server) {
 			t.Error(err)
 		}
 	})
-	devtest.Eventually(t, "the tip", func() bool { return f.State().Head.Point == c.Tip().Point })
-	return f, srv
+	devtest.Eventually(t, "the tip", func() bool { return f.State().Head.Point == s.chain.Tip().Point })
+	return f, s.node
 }
 
 // TestQuietChainIsHealthy: no block for a long time, and the node, asked, has

@@ -192,6 +192,33 @@ func (s *stream) wait() ([]byte, error) {
 	}
 }
 
+// serve hands each message to handle until that says that the client is done, or the
+// connection ends.
+func (s *stream) serve(handle func(msg []byte) (done bool, err error)) error {
+	for {
+		msg, err := s.wait()
+		if err != nil {
+			return err
+		}
+		done, err := handle(msg)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// readTag reads the beginning of a message: an array of n items, of which the first
+// is a tag; off is where the second begins.
+func readTag(msg []byte, protocol string) (tag uint64, n, off int, err error) {
+	if n, off, err = wire.ReadArray(msg, 0); err == nil {
+		tag, off, err = wire.ReadUint(msg, off)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %s: %w", ErrProtocol, protocol, err)
+	}
+	return tag, n, off, err
+}
+
 // send writes payload as segments of one protocol. sizes are the payload sizes
 // of the segments, the last one repeating; nil means the server's.
 func (c *conn) send(protocol uint16, payload []byte, sizes []int) error {

@@ -40,28 +40,12 @@ type stateQuery struct {
 	state *ledgerState // nil: nothing acquired
 }
 
-// run answers until the client is done or the connection ends.
-func (s *stateQuery) run() error {
-	for {
-		msg, err := s.in.wait()
-		if err != nil {
-			return err
-		}
-		done, err := s.handle(msg)
-		if done || err != nil {
-			return err
-		}
-	}
-}
+func (s *stateQuery) run() error { return s.in.serve(s.handle) }
 
 func (s *stateQuery) handle(msg []byte) (done bool, err error) {
-	n, off, err := wire.ReadArray(msg, 0)
+	tag, n, off, err := readTag(msg, "state query")
 	if err != nil {
-		return false, fmt.Errorf("%w: state query: %w", ErrProtocol, err)
-	}
-	tag, off, err := wire.ReadUint(msg, off)
-	if err != nil {
-		return false, fmt.Errorf("%w: state query: %w", ErrProtocol, err)
+		return false, err
 	}
 	// The same questions have one tag while nothing is acquired and another
 	// while something is.

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	ouroboros "github.com/blinklabs-io/gouroboros"
 	gledger "github.com/blinklabs-io/gouroboros/ledger"
 	ocommon "github.com/blinklabs-io/gouroboros/protocol/common"
 	"github.com/blinklabs-io/gouroboros/protocol/localstatequery"
@@ -29,16 +27,7 @@ import (
 // gouroborosClient connects gouroboros' own state query client.
 func gouroborosClient(t *testing.T, socket string) *localstatequery.Client {
 	t.Helper()
-	conn, err := ouroboros.New(ouroboros.WithNetworkMagic(forge.DefaultMagic), ouroboros.WithNodeToNode(false),
-		ouroboros.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Dial("unix", socket); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn.LocalStateQuery().Client
+	return gouroborosConn(t, socket).LocalStateQuery().Client
 }
 
 func gpoint(p chain.Point) *ocommon.Point {

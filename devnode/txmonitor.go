@@ -38,27 +38,12 @@ type txMonitor struct {
 	changed  <-chan struct{}    // closed when the mempool is no longer the snapshot
 }
 
-func (m *txMonitor) run() error {
-	for {
-		msg, err := m.in.wait()
-		if err != nil {
-			return err
-		}
-		done, err := m.handle(msg)
-		if done || err != nil {
-			return err
-		}
-	}
-}
+func (m *txMonitor) run() error { return m.in.serve(m.handle) }
 
 func (m *txMonitor) handle(msg []byte) (done bool, err error) {
-	n, off, err := wire.ReadArray(msg, 0)
+	tag, n, off, err := readTag(msg, "monitor")
 	if err != nil {
-		return false, fmt.Errorf("%w: monitor: %w", ErrProtocol, err)
-	}
-	tag, off, err := wire.ReadUint(msg, off)
-	if err != nil {
-		return false, fmt.Errorf("%w: monitor: %w", ErrProtocol, err)
+		return false, err
 	}
 	var b []byte
 	type form struct {

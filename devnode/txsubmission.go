@@ -22,28 +22,13 @@ type txSubmission struct {
 	in *stream
 }
 
-func (s *txSubmission) run() error {
-	for {
-		msg, err := s.in.wait()
-		if err != nil {
-			return err
-		}
-		done, err := s.handle(msg)
-		if done || err != nil {
-			return err
-		}
-	}
-}
+func (s *txSubmission) run() error { return s.in.serve(s.handle) }
 
 func (s *txSubmission) handle(msg []byte) (done bool, err error) {
-	n, off, err := wire.ReadArray(msg, 0)
-	if err != nil {
-		return false, fmt.Errorf("%w: submission: %w", ErrProtocol, err)
-	}
-	tag, off, err := wire.ReadUint(msg, off)
+	tag, n, off, err := readTag(msg, "submission")
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("%w: submission: %w", ErrProtocol, err)
+		return false, err
 	case tag == tagSubmitDone && n == 1:
 		return true, nil
 	case tag != tagSubmitTx || n != 2:
