@@ -30,6 +30,9 @@ func OpenWith(ctx context.Context, cfg Config, h Hooks) (*Follower, error) {
 		f.node, f.storage, f.maxBlocks = hookedNode{h}, h.Storage, h.MaxBlocks
 		if h.Retry != nil {
 			f.policy = h.Retry
+			f.pastWait = func(failures int) time.Duration { // never when the follower itself does
+				return min(170*time.Millisecond<<min(failures-1, 8), 29*time.Second) + 3*time.Nanosecond
+			}
 		}
 	})
 }

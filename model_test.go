@@ -47,10 +47,13 @@ func TestModelReplays(t *testing.T) {
 	if testing.Short() {
 		steps = 25
 	}
-	a, b := playModel(t, 3, steps), playModel(t, 3, steps)
-	if a.Trace != b.Trace || a.Events != b.Events {
-		t.Errorf("%+v\n%+v", a, b)
+	for _, seed := range []uint64{3, 5} { // 5 is an archive, whose past is read beside
+		a, b := playModel(t, seed, steps), playModel(t, seed, steps)
+		if a.Trace != b.Trace || a.Events != b.Events {
+			t.Errorf("seed %d: %+v\n%+v", seed, a, b)
+		}
 	}
+	a := playModel(t, 3, steps)
 	if c := playModel(t, 4, steps); c.Trace == a.Trace {
 		t.Error("another seed gave the same run")
 	}

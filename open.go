@@ -77,8 +77,9 @@ type Follower struct {
 	calendar  calendar
 	followed  chan struct{} // holds one token if a transaction has come to be followed
 	policy    func(error, int) (time.Duration, bool)
-	connected atomic.Bool // a connection to the node was made
-	ends      atomic.Bool // the present run ends by itself
+	pastWait  func(failures int) time.Duration // before a replay asks the node again; nil is with jitter
+	connected atomic.Bool                      // a connection to the node was made
+	ends      atomic.Bool                      // the present run ends by itself
 	driver    driver
 	near      chan struct{} // closed when the head first comes within k of the tip
 	nearOnce  sync.Once

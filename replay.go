@@ -188,9 +188,13 @@ func (r *replay) apply(b *chain.AppliedBlock, tip chain.At) error {
 
 // past reads the next block from the node, for as long as it takes.
 func (r *replay) past(ctx context.Context, tip chain.At) (*chain.AppliedBlock, error) {
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval = 250*time.Millisecond, 30*time.Second
-	for {
+	jitter := backoff.NewExponentialBackOff()
+	jitter.InitialInterval, jitter.MaxInterval = 250*time.Millisecond, 30*time.Second
+	wait := r.f.pastWait
+	if wait == nil {
+		wait = func(int) time.Duration { return jitter.NextBackOff() }
+	}
+	for failures := 1; ; failures++ {
 		b, err := r.pastOnce(ctx, tip)
 		var broken *pastError
 		if err == nil { // the connection has gone on behind it: it must not be lost
@@ -204,7 +208,7 @@ func (r *replay) past(ctx context.Context, tip chain.At) (*chain.AppliedBlock, e
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(wait.NextBackOff()):
+		case <-time.After(wait(failures)):
 		}
 	}
 }

@@ -216,6 +216,9 @@ func (s *spliced[E]) goOn(ctx context.Context, local bool) (waits bool, err erro
 			}
 			continue
 		}
+		if !local {
+			s.f.follow.GiveWay(ctx)
+		}
 		if err := s.past.feed(ctx, s.f.hub.Tip().Height); err != nil {
 			if ctx.Err() != nil {
 				continue

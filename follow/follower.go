@@ -34,6 +34,7 @@ type Follower struct {
 	open     batch
 	gathered atomic.Pointer[gathered] // what the store has not written; nil is the ordinary case
 	status   status
+	work     atomic.Pointer[chan struct{}] // closed when the blocks at the tip in hand are out; nil while there are none
 }
 
 // errDone ends a session that reached what was asked for.
@@ -209,13 +210,16 @@ func (f *Follower) session(ctx context.Context) (err error) {
 	if err := f.intersect(ctx, conn); err != nil {
 		return err
 	}
+	defer f.workEnds()
 	for {
 		if f.cfg.Brake != nil {
 			if err := f.cfg.Brake(ctx); err != nil {
 				return err
 			}
 		}
+		f.workEnds()
 		msgs, err := conn.Next(ctx)
+		f.workBegins()
 		if err != nil {
 			// What came before the end is good: keep it.
 			return errors.Join(err, f.commit())
@@ -227,6 +231,31 @@ func (f *Follower) session(ctx context.Context) (err error) {
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+func (f *Follower) workBegins() {
+	if f.status.get().Phase == Following {
+		done := make(chan struct{})
+		f.work.Store(&done)
+	}
+}
+
+func (f *Follower) workEnds() {
+	if done := f.work.Swap(nil); done != nil {
+		close(*done)
+	}
+}
+
+// GiveWay waits while a block at the tip is on its way from the node to the
+// subscribers, for whoever has work of its own that can wait so long. Far from the tip
+// it does not wait: there would be no end.
+func (f *Follower) GiveWay(ctx context.Context) {
+	if done := f.work.Load(); done != nil {
+		select {
+		case <-*done:
+		case <-ctx.Done():
 		}
 	}
 }

@@ -26,6 +26,8 @@ type job struct {
 	N       int
 	Batch   int // blocks of a commit, 0 for the default
 	Memory  int64
+	Archive bool // keep spent outputs
+	Replay  bool // and read the past beside, over and over
 }
 
 var modes = map[string]func(job) (result, error){

@@ -40,7 +40,7 @@ func tipLatency(j job) (r result, err error) {
 		return r, err
 	}
 	defer stop()
-	f, err := ourotail.Open(ctx, ourotail.Config{SocketPath: live.Socket, Genesis: g, DataDir: j.Dir})
+	f, err := ourotail.Open(ctx, ourotail.Config{SocketPath: live.Socket, Genesis: g, DataDir: j.Dir, Archive: j.Archive})
 	if err != nil {
 		return r, err
 	}
@@ -72,6 +72,15 @@ func tipLatency(j job) (r result, err error) {
 		return r, err
 	}
 	defer disk.Close()
+	if j.Replay {
+		over, left := context.WithCancel(ctx)
+		events := make(chan int, 1)
+		go func() { events <- readPast(over, f) }()
+		defer func() {
+			left()
+			r.More = append(r.More, figure{"replayed beside", float64(<-events), "events"})
+		}()
+	}
 	var wakes, syncs []time.Duration
 	for range j.N {
 		time.Sleep(15 * time.Millisecond)
@@ -103,6 +112,26 @@ func tipLatency(j job) (r result, err error) {
 	r.Units = j.N
 	r.More = append(quantiles("wake", wakes), quantiles("fdatasync", syncs)...)
 	return r, nil
+}
+
+// readPast reads the chain from origin, again and again, until ctx ends, and
+// counts what it got.
+func readPast(ctx context.Context, f *ourotail.Follower) (events int) {
+	for ctx.Err() == nil {
+		head := f.State().Head.Point
+		sub, err := f.SubscribeUTxOs(ctx, query.Everything(), hub.Options{Start: hub.Origin, Idle: true, Bound: hub.Unbounded})
+		if err != nil {
+			return events
+		}
+		for e, err := range sub.All(ctx) {
+			if err != nil || e.At.Point == head {
+				break
+			}
+			events++
+		}
+		sub.Cancel()
+	}
+	return events
 }
 
 // quantiles of durations, in milliseconds.

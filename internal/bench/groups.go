@@ -34,6 +34,7 @@ func (b *bench) groups() []*group {
 		b.immutableGroup(&preview),
 		b.immutableGroup(&mainnetLike),
 		b.tipGroup(),
+		b.replayGroup(),
 		b.rollbackGroup(),
 		b.hubGroup(),
 		b.registerGroup(),
@@ -179,6 +180,20 @@ func (b *bench) tipGroup() *group {
 			{name: "p50 of the wake / p50 of fdatasync alone", ours: "tip", theirs: "tip",
 				value: func(r, _ result) float64 { return r.figure("wake p50") / r.figure("fdatasync p50") }},
 		}}
+}
+
+// replayGroup follows at the tip with an archive, alone and while the past is read
+// from origin without a pause.
+func (b *bench) replayGroup() *group {
+	n := b.size(500)
+	alone, beside := "following", "following, and the past read beside"
+	g := &group{name: "replay beside following, preview", source: &preview, unit: "block", runs: 3,
+		sides: []side{{name: alone, job: job{Mode: "tip", N: n, Archive: true}}, {name: beside, job: job{Mode: "tip", N: n, Archive: true, Replay: true}}}}
+	for _, p := range []string{"p25", "p50"} {
+		g.rows = append(g.rows, pair{name: p + " from the node's new block to the wake, with a replay / without", ours: beside, theirs: alone, limit: 1.1,
+			value: func(r, o result) float64 { return r.figure("wake "+p) / o.figure("wake "+p) }})
+	}
+	return g
 }
 
 func (b *bench) rollbackGroup() *group {

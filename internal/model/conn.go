@@ -12,6 +12,7 @@ import (
 // conn is one connection; the node's lock guards it.
 type conn struct {
 	n      *node
+	serial uint64
 	rnd    *rand.Rand
 	at     int  // blocks the client has
 	back   bool // it has yet to be told that it stands there
@@ -66,7 +67,8 @@ func (c *conn) sleep(ctx context.Context, d time.Duration) error {
 func (c *conn) wait(ctx context.Context, wake <-chan struct{}, patience <-chan time.Time) error {
 	select {
 	case <-wake:
-		return nil
+		// All that wait are woken at one moment: each goes on at its own.
+		return c.sleep(ctx, time.Duration(c.serial%1000+1))
 	case <-patience:
 		return problem("follow", chainsync.ErrSilent)
 	case <-ctx.Done():

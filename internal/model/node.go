@@ -169,7 +169,7 @@ func (n *node) dial(ctx context.Context) (follow.Conn, error) {
 		n.lastDial, n.burst = now, 0
 	}
 	n.serial++
-	c := &conn{n: n, rnd: rand.New(rand.NewPCG(n.seed, n.serial)), back: true, left: n.cut, done: make(chan struct{})}
+	c := &conn{n: n, serial: n.serial, rnd: rand.New(rand.NewPCG(n.seed, n.serial)), back: true, left: n.cut, done: make(chan struct{})}
 	n.mu.Unlock()
 	if err := c.sleep(ctx, c.pause()); err != nil {
 		return nil, err
