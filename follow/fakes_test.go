@@ -148,6 +148,7 @@ type fakeStore struct {
 	fail    error  // of the next Commit or Rollback
 	halfway int    // blocks that a failing Rollback undoes before
 	undoing func() // called there
+	failing func() // called when a commit fails
 }
 
 func newFakeStore(k chain.Height, genesis []chain.Output) *fakeStore {
@@ -225,6 +226,9 @@ func (s *fakeStore) Live(refs []chain.TxIn) (live []chain.TxIn, err error) {
 
 func (s *fakeStore) Commit(blocks []*chain.Effects) error {
 	if s.fail != nil {
+		if s.failing != nil {
+			s.failing()
+		}
 		return s.fail
 	}
 	s.hidden = 0

@@ -99,8 +99,8 @@ func (f *Follower) Run(ctx context.Context, stop Stop) error {
 			return nil
 		case ctx.Err() != nil:
 			if errors.As(err, &fatal) { // the last commit failed: that is no clean end
-				f.cfg.Hub.FailAll(err)
-				return err
+				f.cfg.Hub.FailAll(fatal) // without what ended it: nobody should take this for that
+				return fatal
 			}
 			return ctx.Err()
 		case errors.Is(err, ErrHandover) && !errors.As(err, &fatal): // what came before it is committed
