@@ -148,7 +148,6 @@ type fakeStore struct {
 	fail    error  // of the next Commit or Rollback
 	halfway int    // blocks that a failing Rollback undoes before
 	undoing func() // called there
-	failing func() // called when a commit fails
 }
 
 func newFakeStore(k chain.Height, genesis []chain.Output) *fakeStore {
@@ -226,9 +225,6 @@ func (s *fakeStore) Live(refs []chain.TxIn) (live []chain.TxIn, err error) {
 
 func (s *fakeStore) Commit(blocks []*chain.Effects) error {
 	if s.fail != nil {
-		if s.failing != nil {
-			s.failing()
-		}
 		return s.fail
 	}
 	s.hidden = 0

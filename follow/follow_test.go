@@ -460,21 +460,6 @@ func TestEndInsideARollback(t *testing.T) {
 	}
 }
 
-// TestAFailedCommitIsNoCleanEnd: a run that is ended in the same moment in which a
-// commit fails tells of the disk, and of nothing that looks like a clean end.
-func TestAFailedCommitIsNoCleanEnd(t *testing.T) {
-	w := newWorld(t, 20, forge.Options{EpochBlocks: 50})
-	w.extend(t, 30)
-	ctx, stop := context.WithCancel(t.Context())
-	w.store.fail, w.store.failing = errors.New("disk gone"), stop
-	if err := w.follower().Run(ctx, atTip); !errors.Is(err, w.store.fail) || errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if !errors.Is(w.hub.failed, w.store.fail) || errors.Is(w.hub.failed, context.Canceled) {
-		t.Errorf("readers were told %v", w.hub.failed)
-	}
-}
-
 // TestFailedCommitPublishesNothing.
 func TestFailedCommitPublishesNothing(t *testing.T) {
 	w := newWorld(t, 20, forge.Options{EpochBlocks: 50})
