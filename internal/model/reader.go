@@ -290,12 +290,23 @@ func (r *reader) died(err error) {
 		w.note("  reader %s: %v", r.name, err)
 		r.end()
 	case !errors.Is(err, io.EOF) && w.life.ended(): // it failed with everything
+	case errors.Is(err, hub.ErrResync) && r.based && r.forgotten(): // what would correct its seed is no longer known
+		w.note("  reader %s: %v", r.name, err)
+		r.end()
 	case r.seeding && errors.Is(err, hub.ErrResync) && r.early:
 		w.note("  reader %s has no seed so far from the tip: %v", r.name, err)
 		r.end()
 	default:
 		r.fail("ended: %v", err)
 	}
+}
+
+// forgotten tells whether a fork took a part of its base so long ago that the store
+// may have forgotten what those blocks did.
+func (r *reader) forgotten() bool {
+	st := r.w.life.app.State()
+	common := r.w.common(r.base, originOr(st.Head))
+	return common.Height < r.base.Height && (common.Height < st.Highest-r.w.k || !r.w.remembered(r.base.Point))
 }
 
 func (r *reader) take(e *event) {
