@@ -174,11 +174,23 @@ func (f *Follower) SubscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Op
 	}
 	for {
 		sub, result, err := f.subscribeUTxOs(ctx, q, opts)
-		if err != nil || result != hub.SeedStale {
-			return sub, err
+		switch {
+		case f.hasPassed(&opts, err):
+			return splice(f, at, opts, func(h *hub.Hub, o hub.Options) (hub.Stream[chain.UTxOEvent], error) { return h.SubscribeUTxO(q, o) })
+		case err != nil:
+			return nil, err
+		case result != hub.SeedStale:
+			return sub, nil
 		}
 		sub.Cancel() // a fork came between; read again
 	}
+}
+
+// hasPassed tells whether the hub could no longer begin where begin had just said that
+// it could, since following has gone on: an archive replays from there.
+func (f *Follower) hasPassed(o *hub.Options, err error) bool {
+	var older *hub.OlderError
+	return o.Start != hub.Tip && f.store.State().Archive && (errors.As(err, &older) || errors.Is(err, hub.ErrReach))
 }
 
 func (f *Follower) subscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Options) (sub *hub.UTxOSubscription, result hub.SeedResult, err error) {
@@ -227,6 +239,9 @@ func anywhere[E any](f *Follower, opts hub.Options, subscribe func(*hub.Hub, hub
 		return splice(f, at, opts, subscribe)
 	}
 	f.follow.Locked(func() { sub, err = subscribe(f.hub, opts) })
+	if f.hasPassed(&opts, err) {
+		return splice(f, at, opts, subscribe)
+	}
 	return sub, err
 }
 
