@@ -33,7 +33,13 @@ func smallDisk(t *testing.T, bytes int64) string {
 		t.Skipf("a small disk cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
+		// The kernel may be a moment behind the last process that had mapped its files.
+		err := unix.Unmount(dir, 0)
+		for tries := 0; errors.Is(err, unix.EBUSY) && tries < 200; tries++ {
+			time.Sleep(100 * time.Millisecond)
+			err = unix.Unmount(dir, 0)
+		}
+		if err != nil {
 			t.Errorf("unmount %s: %v", dir, err)
 		}
 	})
