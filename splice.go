@@ -216,7 +216,7 @@ func (s *spliced[E]) goOn(ctx context.Context, local bool) (waits bool, err erro
 			}
 			continue
 		}
-		if !local {
+		if s.past.far() { // within k there is little left, and a place to lose
 			s.f.follow.GiveWay(ctx)
 		}
 		if err := s.past.feed(ctx, s.f.hub.Tip().Height); err != nil {

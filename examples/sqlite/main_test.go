@@ -21,7 +21,7 @@ import (
 // The database is stopped at any moment, forks come meanwhile, and in the end it
 // holds what the address holds.
 func TestTheDatabaseIsRightAfterForksAndRestarts(t *testing.T) {
-	c := devtest.Generate(t, forge.Options{Seed: 2, K: 40, EpochBlocks: 8}, 90)
+	c := devtest.Generate(t, forge.Options{Seed: 2, K: 400, EpochBlocks: 8}, 90) // it is never more than k behind
 	dir := t.TempDir()
 	if err := c.Genesis().WriteConfig(dir); err != nil {
 		t.Fatal(err)
