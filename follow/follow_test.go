@@ -460,6 +460,34 @@ func TestEndInsideARollback(t *testing.T) {
 	}
 }
 
+// TestAFailedCommitIsNoCleanEnd: what was gathered cannot be written in the moment in
+// which the run is ended. It tells of the disk, and of nothing that looks like a clean
+// end.
+func TestAFailedCommitIsNoCleanEnd(t *testing.T) {
+	w := newWorld(t, 20, forge.Options{EpochBlocks: 50})
+	w.hub.subs = 0 // so that blocks are gathered
+	w.extend(t, 200)
+	ctx, stop := context.WithCancel(t.Context())
+	var f *Follower
+	w.cfg = func(c *Config) {
+		c.MaxBlocks = 5
+		c.Brake = func(ctx context.Context) error {
+			if f.gathered.Load() != nil {
+				w.store.fail = errors.New("disk gone")
+				stop()
+			}
+			return ctx.Err()
+		}
+	}
+	f = w.follower()
+	if err := f.Run(ctx, atTip); w.store.fail == nil || !errors.Is(err, w.store.fail) || errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	if !errors.Is(w.hub.failed, w.store.fail) || errors.Is(w.hub.failed, context.Canceled) {
+		t.Errorf("readers were told %v", w.hub.failed)
+	}
+}
+
 // TestFailedCommitPublishesNothing.
 func TestFailedCommitPublishesNothing(t *testing.T) {
 	w := newWorld(t, 20, forge.Options{EpochBlocks: 50})
