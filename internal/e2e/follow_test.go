@@ -287,15 +287,21 @@ func TestRestartGoesOn(t *testing.T) {
 	}
 }
 
-// TestPreviewDigests follows a real chain and comes to the digests that two
-// other implementations agree on.
-func TestPreviewDigests(t *testing.T) {
+// previewNode serves a real chain.
+func previewNode(t *testing.T) *node {
+	t.Helper()
 	c := devtest.Preview(t, -1)
 	g, err := ledger.Network("preview")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{devtest.Start(t, devnode.Config{Magic: g.Magic, Chain: c}), c, g}
+	return &node{devtest.Start(t, devnode.Config{Magic: g.Magic, Chain: c}), c, g}
+}
+
+// TestPreviewDigests follows a real chain and comes to the digests that two
+// other implementations agree on.
+func TestPreviewDigests(t *testing.T) {
+	n := previewNode(t)
 	cfg := n.config(t, t.TempDir())
 	cfg.ExitAtTip = true
 	f := open(t, cfg)

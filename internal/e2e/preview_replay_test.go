@@ -10,10 +10,7 @@ import (
 	"testing"
 
 	"github.com/ourotail/ourotail/chain"
-	"github.com/ourotail/ourotail/devnode"
-	"github.com/ourotail/ourotail/devnode/devtest"
 	"github.com/ourotail/ourotail/hub"
-	"github.com/ourotail/ourotail/ledger"
 	"github.com/ourotail/ourotail/ledger/canon"
 	"github.com/ourotail/ourotail/query"
 )
@@ -31,12 +28,7 @@ func TestPreviewReplay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it reads the chain many times over")
 	}
-	c := devtest.Preview(t, -1)
-	g, err := ledger.Network("preview")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &node{devtest.Start(t, devnode.Config{Magic: g.Magic, Chain: c}), c, g}
+	n := previewNode(t)
 	cfg := n.config(t, t.TempDir())
 	cfg.Archive, cfg.ExitAtTip = true, true
 	f := open(t, cfg)

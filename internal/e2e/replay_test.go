@@ -150,6 +150,42 @@ func TestReplayBesideTheFirstSync(t *testing.T) {
 	}
 }
 
+// TestAStartFromOriginIsNeverRefusedInAnArchive: following passes the start in the
+// moment in which somebody subscribes there; they get it all the same, from a replay.
+func TestAStartFromOriginIsNeverRefusedInAnArchive(t *testing.T) {
+	n := generated(t, forge.Options{Seed: 8, K: 10, EpochBlocks: 50}, 150)
+	for round := range 8 {
+		cfg := n.config(t, t.TempDir())
+		cfg.Archive, cfg.ExitAtTip, cfg.Memory, cfg.Trial = true, true, 64<<20, &trial.Trial{MemTable: 1 << 16}
+		f, err := ourotail.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := make(chan error, 1)
+		go func() { ran <- f.Run(t.Context()) }()
+		for running := true; running; {
+			select {
+			case err := <-ran:
+				running = false
+				if err != nil {
+					t.Fatal(err)
+				}
+			default:
+			}
+			for _, depth := range []chain.Height{0, 7} {
+				sub, err := f.SubscribeUTxOs(t.Context(), query.Everything(), hub.Options{Start: hub.Origin, Confirmations: depth, Bound: hub.Unbounded})
+				if err != nil {
+					t.Fatalf("round %d, depth %d, head %v: %v", round, depth, f.State().Head.At(), err)
+				}
+				sub.Cancel()
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func ignore(err, what error) error {
 	if errors.Is(err, what) {
 		return nil
