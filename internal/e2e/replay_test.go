@@ -186,6 +186,58 @@ func TestAStartFromOriginIsNeverRefusedInAnArchive(t *testing.T) {
 	}
 }
 
+// TestAForkTakesWhatAPausedReplayStandsOn: a reader pauses in the past, a fork undoes
+// the block that it stands on, and following goes on until the fork lies below the
+// floor. The reader is rolled back to the common ancestor, then given the rest.
+func TestAForkTakesWhatAPausedReplayStandsOn(t *testing.T) {
+	const k = 20
+	n := generated(t, forge.Options{Seed: 12, K: k, EpochBlocks: 50}, 80)
+	cfg := n.config(t, t.TempDir())
+	cfg.Archive = true
+	f := open(t, cfg)
+	keepRunning(t, f)
+	n.reached(t, f)
+	at := n.chain.At(n.chain.Len() - 1 - 10)
+	from := chain.At{Point: at.Point, Height: at.Height}
+	sub, err := f.SubscribeUTxOs(t.Context(), query.Everything(), hub.Options{Start: hub.After, After: chain.Cursor{At: from, Place: chain.WholeBlock}, Idle: true, Bound: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Cancel()
+	if err := n.chain.Fork(k-5, k); err != nil {
+		t.Fatal(err)
+	}
+	n.reached(t, f)
+	if err := n.chain.Extend(2 * k); err != nil {
+		t.Fatal(err)
+	}
+	n.reached(t, f)
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	stands, back := from, false
+	for stands.Point != n.chain.Tip().Point {
+		e, err := sub.Next(ctx)
+		if err != nil {
+			t.Fatalf("it stands at %v: %v", stands, err)
+		}
+		if e.Kind == chain.RolledBack {
+			back = true
+			stands = e.At
+			if at := n.chain.At(n.chain.Len() - 1 - 2*k - k); e.At.Point != at.Point {
+				t.Errorf("rolled back to %v, the fork begins behind %v", e.At, at.Point)
+			}
+			continue
+		}
+		if e.At.Height > stands.Height+1 || e.At.Height < stands.Height {
+			t.Fatalf("%v after %v", e.At, stands)
+		}
+		stands = e.At
+	}
+	if !back {
+		t.Error("it was not rolled back")
+	}
+}
+
 func ignore(err, what error) error {
 	if errors.Is(err, what) {
 		return nil
