@@ -35,6 +35,8 @@ type reporter struct {
 	began time.Time
 	last  follow.Status
 	at    time.Time
+	said  follow.Phase // of the newest line
+	when  time.Time
 }
 
 func newReporter(f *ourotail.Follower, out io.Writer, log *slog.Logger) *reporter {
@@ -68,8 +70,9 @@ func (r *reporter) run(ctx context.Context) {
 		now := r.f.Progress()
 		if r.tty {
 			bar = r.show(bar, now)
-		} else {
+		} else if t := time.Now(); r.due(now.Phase, t) {
 			r.line(now)
+			r.said, r.when = now.Phase, t
 		}
 		r.last, r.at = now, time.Now()
 	}
@@ -102,6 +105,21 @@ func (r *reporter) rates(s follow.Status) (blocks, mb float64) {
 	return float64(s.Blocks-r.last.Blocks) / sec, float64(s.Bytes-r.last.Bytes) / 1e6 / sec
 }
 
+// quiet is how often a log hears of a follower with which nothing happens.
+const quiet = 10 * time.Minute
+
+// due tells whether there is something to log: long work is told of every time, all
+// else where it is new, and now and then as a sign of life.
+func (r *reporter) due(p follow.Phase, now time.Time) bool {
+	switch p {
+	case follow.Syncing, follow.RollingBack:
+		return true
+	case follow.Connecting: // between two attempts
+		return now.Sub(r.when) >= quiet
+	}
+	return p != r.said || now.Sub(r.when) >= quiet
+}
+
 func (r *reporter) line(s follow.Status) {
 	blocks, mb := r.rates(s)
 	args := []any{"phase", string(s.Phase), "height", int64(s.Newest.Height), "slot", uint64(s.Newest.Point.Slot), "tip", int64(s.Tip.Height)}
@@ -111,6 +129,9 @@ func (r *reporter) line(s follow.Status) {
 	args = append(args, "blocks/s", int64(blocks), "MB/s", fmt.Sprintf("%.1f", mb))
 	if left := s.Tip.Height - s.Newest.Height; blocks > 1 && left > 10 {
 		args = append(args, "eta", (time.Duration(float64(left)/blocks) * time.Second).String())
+	}
+	if s.LastError != nil {
+		args = append(args, "error", s.LastError)
 	}
 	r.log.Info("progress", args...)
 }
