@@ -85,6 +85,8 @@ func describe(err error) string {
 		hint = "ourotail check tells what is damaged; ourotail run --resync starts over"
 	case errors.Is(err, store.ErrFormat):
 		hint = "use the version that wrote it; or ourotail run --resync starts over"
+	case errors.Is(err, store.ErrNoStore):
+		hint = "is this the right --data-dir, or --network? ourotail run makes one"
 	case errors.Is(err, store.ErrSettings):
 		hint = "ourotail run --resync starts over with the settings that are wanted now"
 	}

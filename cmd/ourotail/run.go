@@ -108,6 +108,9 @@ func followerConfig(cmd *cobra.Command) (cfg ourotail.Config, err error) {
 	if cfg.Archive, err = cmd.Flags().GetBool("archive"); err != nil {
 		return cfg, err
 	}
+	if cfg.Archive && cfg.Compact {
+		return cfg, usage("--archive keeps spent outputs, --compact gives them up: which is it to be?")
+	}
 	if cfg.Resync, err = cmd.Flags().GetBool("resync"); err != nil {
 		return cfg, err
 	}
