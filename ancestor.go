@@ -18,19 +18,30 @@ var ErrForgotten = errors.New("the point is not known: it never was ours, or was
 // that stood at the point discards what lies above the ancestor and goes on
 // behind it. Errors wrap ErrForgotten.
 func (f *Follower) Ancestor(p chain.Point) (chain.At, error) {
+	m := f.moment()
+	defer m.close()
+	return m.ancestor(p)
+}
+
+func (m moment) ancestor(p chain.Point) (chain.At, error) {
 	if p.IsOrigin() {
 		return chain.Origin, nil
 	}
-	if at, ok, err := f.Find(p); ok || err != nil {
-		return at, err
+	if l, ok, err := m.v.Find(p); err != nil {
+		return chain.Origin, err
+	} else if ok {
+		return m.published(l.At())
 	}
 	hash := p.Hash
 	for {
-		l, ok := f.store.Orphan(hash)
-		if !ok {
-			return chain.Origin, fmt.Errorf("%s: %w", p, ErrForgotten)
+		l, ok, err := m.v.OrphanLink(hash)
+		if err == nil && !ok {
+			err = fmt.Errorf("%s: %w", p, ErrForgotten)
 		}
-		if below, ok, err := f.below(l); ok || err != nil {
+		if err != nil {
+			return chain.Origin, err
+		}
+		if below, ok, err := m.below(l); ok || err != nil {
 			return below, err
 		}
 		hash = l.Parent
@@ -39,23 +50,25 @@ func (f *Follower) Ancestor(p chain.Point) (chain.At, error) {
 
 // below returns the block under an undone one, as subscriptions know it; false
 // if that is not on our chain either.
-func (f *Follower) below(l chain.Link) (chain.At, bool, error) {
+func (m moment) below(l chain.Link) (chain.At, bool, error) {
 	at := []chain.Position{{Height: l.Height - 1, Boundary: true}, {Height: l.Height - 1}}
 	if l.Boundary {
 		at = []chain.Position{{Height: l.Height}}
 	}
 	for _, pos := range at {
-		b, ok, err := f.store.LinkAt(pos)
+		b, ok, err := m.v.LinkAt(pos)
 		if err != nil {
 			return chain.Origin, false, err
 		}
 		if ok && b.Point.Hash == l.Parent {
-			at, err := f.published(b.At())
+			at, err := m.published(b.At())
 			return at, err == nil, err
 		}
 	}
-	if _, ok := f.store.Orphan(l.Parent); !ok && l.Height <= f.cfg.Genesis.FirstHeight {
-		return chain.Origin, true, nil // the chain's first block, under which there is only the genesis
+	if l.Height > m.f.cfg.Genesis.FirstHeight {
+		return chain.Origin, false, nil
 	}
-	return chain.Origin, false, nil
+	// The chain's first block has only the genesis below it.
+	_, ok, err := m.v.OrphanLink(l.Parent)
+	return chain.Origin, err == nil && !ok, err
 }

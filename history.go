@@ -50,13 +50,16 @@ func (f *Follower) begin(o *hub.Options) (at chain.At, direct bool, err error) {
 	if o.Start == hub.Tip {
 		return at, true, nil
 	}
-	floor, err := f.published(f.store.Floor())
+	oldest := f.store.Floor()
+	m := f.moment()
+	defer m.close()
+	floor, err := m.published(oldest)
 	if err != nil {
 		return at, false, err
 	}
 	at = chain.Origin
 	if o.Start != hub.Origin {
-		if at, err = f.locate(o.After); err != nil {
+		if at, err = f.locate(m, o.After); err != nil {
 			return at, false, err
 		}
 		if at != o.After.At && o.Start == hub.After {
@@ -84,11 +87,11 @@ func (f *Follower) depth(o *hub.Options) chain.Height {
 }
 
 // locate returns the newest block of our chain at or below a cursor's.
-func (f *Follower) locate(c chain.Cursor) (chain.At, error) {
+func (f *Follower) locate(m moment, c chain.Cursor) (chain.At, error) {
 	if c.At.IsOrigin() && c.At.Height < 0 {
 		return chain.Origin, nil
 	}
-	at, err := f.Ancestor(c.At.Point)
+	at, err := m.ancestor(c.At.Point)
 	switch {
 	case errors.Is(err, ErrForgotten) && c.At.Height > f.store.Highest():
 		return at, fmt.Errorf("%v: %w: its highest block ever had the height %d", c.At, ErrFuture, f.store.Highest())

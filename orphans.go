@@ -1,7 +1,9 @@
 package ourotail
 
 import (
-	"fmt"
+	"bytes"
+	"cmp"
+	"slices"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/hub"
@@ -10,12 +12,16 @@ import (
 // orphans names the blocks that were undone and are kept, for the hub: a cursor on
 // one of them can be resumed from, also after a restart. Boundary blocks are passed
 // over, as everywhere above the store.
-func (f *Follower) orphans() (out []hub.Orphan, err error) {
-	for _, l := range f.store.Orphans() {
+func (m moment) orphans() (out []hub.Orphan, err error) {
+	links, err := m.v.Orphans()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links {
 		if l.Boundary {
 			continue
 		}
-		parent, ok, err := f.parent(l)
+		parent, ok, err := m.parent(l)
 		if err != nil {
 			return nil, err
 		}
@@ -23,20 +29,23 @@ func (f *Follower) orphans() (out []hub.Orphan, err error) {
 			out = append(out, hub.Orphan{At: l.At(), Parent: parent})
 		}
 	}
+	slices.SortFunc(out, func(a, b hub.Orphan) int {
+		return cmp.Or(cmp.Compare(a.At.Height, b.At.Height), bytes.Compare(a.At.Point.Hash[:], b.At.Point.Hash[:]))
+	})
 	return out, nil
 }
 
 // parent returns the block below an undone one, undone or on our chain, as
 // subscriptions know it; false if it is not known any more.
-func (f *Follower) parent(l chain.Link) (chain.At, bool, error) {
+func (m moment) parent(l chain.Link) (chain.At, bool, error) {
 	for {
-		if at, ok, err := f.below(l); ok || err != nil {
+		if at, ok, err := m.below(l); ok || err != nil {
 			return at, ok, err
 		}
-		below, ok := f.store.Orphan(l.Parent)
+		below, ok, err := m.v.OrphanLink(l.Parent)
 		switch {
-		case !ok:
-			return chain.Origin, false, nil
+		case err != nil || !ok:
+			return chain.Origin, false, err
 		case !below.Boundary:
 			return below.At(), true, nil
 		}
@@ -44,30 +53,19 @@ func (f *Follower) parent(l chain.Link) (chain.At, bool, error) {
 	}
 }
 
-// undone rebuilds a block that was undone.
-func (c *journalBlocks) undone(at chain.At) (*chain.AppliedBlock, error) {
-	v := c.f.store.Snapshot()
-	defer v.Close()
-	var e chain.Effects
-	if err := v.Orphan(at.Point.Hash, &e); err != nil {
-		return nil, err
-	}
-	if e.Point != at.Point || e.Height != at.Height {
-		return nil, fmt.Errorf("the undone block is %v, not %v", e.At(), at)
-	}
-	return c.builder.Build(&e, func(h chain.Height) (chain.At, error) { return c.f.createdBelow(e.Link, h) })
-}
-
 // createdBelow names the main block at a height of the branch that an undone block
 // ends.
-func (f *Follower) createdBelow(top chain.Link, h chain.Height) (chain.At, error) {
+func (m moment) createdBelow(top chain.Link, h chain.Height) (chain.At, error) {
 	for l := top; ; {
 		if l.Height == h && !l.Boundary {
 			return l.At(), nil
 		}
-		below, ok := f.store.Orphan(l.Parent)
+		below, ok, err := m.v.OrphanLink(l.Parent)
+		if err != nil {
+			return chain.Origin, err
+		}
 		if !ok {
-			return f.createdAt(h)
+			return m.createdAt(h)
 		}
 		l = below
 	}

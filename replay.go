@@ -39,44 +39,37 @@ func (f *Follower) newReplay(at chain.At, depth, from chain.Height) (*replay, er
 	r := &replay{f: f}
 	cfg := f.hubConfig(r)
 	r.hub = hub.New(cfg)
-	floor, err := f.published(f.store.Floor())
+	st := f.store.State() // before the moment, in which the floor is still ours
+	m := f.moment()
+	defer m.close()
+	floor, err := m.published(st.Floor)
 	if err != nil {
 		return nil, err
 	}
-	state := hub.State{Tip: floor, Floor: floor, Highest: f.store.Highest()}
-	if state.Orphans, err = f.orphans(); err != nil {
+	if l, ok, err := m.main(at.Height); err != nil || !at.IsOrigin() && (!ok || l.Point != at.Point) {
+		return nil, errors.Join(err, fmt.Errorf("%w: it took %v", errForked, at))
+	}
+	state := hub.State{Tip: floor, Floor: floor, Highest: st.Highest}
+	if state.Orphans, err = m.orphans(); err != nil {
 		return nil, err
 	}
-	old := at.Height < floor.Height
-	if old {
+	r.settled = at.Height < floor.Height
+	if r.settled {
 		// What was highest here does not matter yet, but that the reader's gate is
 		// open behind the start.
-		state = hub.State{Tip: at, Floor: at, Orphans: state.Orphans, Highest: min(max(at.Height, from)+depth, f.store.Highest())}
+		state = hub.State{Tip: at, Floor: at, Orphans: state.Orphans, Highest: min(max(at.Height, from)+depth, st.Highest)}
 	}
-	if err := r.hub.Restore(state); err != nil {
-		return nil, err
-	}
-	if old {
-		if common, err := r.onChain(at); err != nil || common != at {
-			return nil, errors.Join(err, fmt.Errorf("%w: %v, a fork came between", hub.ErrUnknownPoint, at))
-		}
-		r.settled = true
-		return r, nil
+	if err := r.hub.Restore(state); err != nil || r.settled {
+		return r, err
 	}
 	for h := max(floor.Height+1, f.cfg.Genesis.FirstHeight); h <= at.Height; h++ {
-		l, ok, err := f.store.LinkAt(chain.Position{Height: h})
-		if err == nil && !ok {
-			err = fmt.Errorf("no block is kept for height %d", h)
-		}
+		b, err := m.createdAt(h)
 		if err == nil {
-			_, _, err = r.hub.Pass(l.At(), nil)
+			_, _, err = r.hub.Pass(b, nil)
 		}
 		if err != nil {
 			return nil, err
 		}
-	}
-	if tip := r.hub.Tip(); tip != at {
-		return nil, fmt.Errorf("%w: %v, a fork came between", hub.ErrUnknownPoint, at)
 	}
 	return r, nil
 }
@@ -110,42 +103,19 @@ func (r *replay) far() bool {
 // the newest.
 func (r *replay) feed(ctx context.Context, most chain.Height) error {
 	tip := r.hub.Tip()
-	archive := r.f.store.State().Archive
-	if floor := r.f.store.Floor(); !r.settled && (archive || tip.Height >= floor.Height) {
-		if common, err := r.onChain(tip); err != nil {
-			return err
-		} else if common != tip {
-			return r.hub.RollbackTo(common)
-		}
-		r.settled = tip.Height <= floor.Height
-	}
+	// Before the moment that is asked: what they say holds in it as well.
+	archive, floor := r.f.store.State().Archive, r.f.store.Floor()
 	next := max(tip.Height+1, r.f.cfg.Genesis.FirstHeight)
+	if !r.settled || next > floor.Height {
+		if done, err := r.near(tip, floor, archive, next, most); done || err != nil {
+			return err
+		}
+	}
 	if next > most {
 		return nil
 	}
-	if floor := r.f.store.Floor(); next > floor.Height {
-		r.drop()
-		l, ok, err := r.f.store.LinkAt(chain.Position{Height: next})
-		if err == nil && !ok { // a fork came between: see above
-			return nil
-		}
-		var b *chain.AppliedBlock
-		if err == nil {
-			b, err = r.f.journal.Block(l.At())
-		}
-		switch {
-		case errors.Is(err, store.ErrNoRecord) && (archive || next > r.f.store.Floor().Height):
-			return nil // it has just become old, or was undone
-		case errors.Is(err, store.ErrNoRecord):
-			return fmt.Errorf("%w: %w: block %d is no longer within k", hub.ErrResync, &hub.OlderError{Point: tip, Oldest: r.f.store.Floor()}, next)
-		case err != nil:
-			return err
-		}
-		r.settled = false
-		return r.apply(b, tip)
-	}
 	if !archive {
-		return fmt.Errorf("%w: %w", hub.ErrResync, &hub.OlderError{Point: tip, Oldest: r.f.store.Floor()})
+		return fmt.Errorf("%w: %w", hub.ErrResync, &hub.OlderError{Point: tip, Oldest: floor})
 	}
 	b, err := r.past(ctx, tip)
 	if err != nil {
@@ -154,12 +124,47 @@ func (r *replay) feed(ctx context.Context, most chain.Height) error {
 	return r.apply(b, tip)
 }
 
+// near does what can be done without the node: it goes back with a fork, or takes a
+// block of the journal. If done is false the next block is below the floor, and so is
+// what the replay stands on.
+func (r *replay) near(tip, floor chain.At, archive bool, next, most chain.Height) (done bool, err error) {
+	m := r.f.moment()
+	defer m.close()
+	if !r.settled && (archive || tip.Height >= floor.Height) {
+		if common, err := r.onChain(m, tip); err != nil {
+			return false, err
+		} else if common != tip {
+			return true, r.hub.RollbackTo(common)
+		}
+		r.settled = tip.Height <= floor.Height
+	}
+	if next <= floor.Height || next > most {
+		return next > most, nil
+	}
+	r.drop()
+	l, ok, err := m.main(next)
+	if err != nil || !ok { // a fork has just taken it
+		return true, err
+	}
+	b, err := r.f.journal.block(m, l.At())
+	switch {
+	case errors.Is(err, store.ErrNoRecord) && (archive || next > r.f.store.Floor().Height):
+		return true, nil // it has just become old
+	case errors.Is(err, store.ErrNoRecord):
+		return false, fmt.Errorf("%w: %w: block %d is no longer within k", hub.ErrResync, &hub.OlderError{Point: tip, Oldest: r.f.store.Floor()}, next)
+	case err != nil:
+		return false, err
+	}
+	r.settled = false
+	return true, r.apply(b, tip)
+}
+
 // onChain returns the newest block of our chain at or below one that was on it.
-func (r *replay) onChain(at chain.At) (chain.At, error) {
+func (r *replay) onChain(m moment, at chain.At) (chain.At, error) {
 	if at.IsOrigin() {
 		return at, nil
 	}
-	l, ok, err := r.f.store.LinkAt(chain.Position{Height: at.Height})
+	l, ok, err := m.main(at.Height)
 	if err != nil || ok && l.Point == at.Point {
 		return at, err
 	}
@@ -170,12 +175,12 @@ func (r *replay) onChain(at chain.At) (chain.At, error) {
 		if !ok {
 			break
 		}
-		l, ok, err := r.f.store.LinkAt(chain.Position{Height: h})
+		l, ok, err := m.main(h)
 		if err != nil || ok && l.Point == below.Point {
 			return below, err
 		}
 	}
-	return r.f.locate(chain.Cursor{At: at})
+	return r.f.locate(m, chain.Cursor{At: at})
 }
 
 func (r *replay) apply(b *chain.AppliedBlock, tip chain.At) error {

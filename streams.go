@@ -176,18 +176,23 @@ func (f *Follower) standing(p chain.Point) (chain.At, error) {
 	if p.IsOrigin() {
 		return chain.Origin, nil
 	}
-	at, ok, err := f.Find(p)
-	if ok || err != nil {
-		return at, err
-	}
-	common, err := f.Ancestor(p)
+	m := f.moment()
+	defer m.close()
+	l, ok, err := m.v.Find(p)
 	if err != nil {
-		return at, err
+		return chain.Origin, err
 	}
-	at = chain.At{Point: p}
-	if l, ok := f.store.Orphan(p.Hash); ok {
-		at.Height = l.Height
+	if ok {
+		return m.published(l.At())
 	}
+	common, err := m.ancestor(p)
+	if err != nil {
+		return chain.Origin, err
+	}
+	if l, _, err = m.v.OrphanLink(p.Hash); err != nil {
+		return chain.Origin, err
+	}
+	at := chain.At{Point: p, Height: l.Height}
 	return at, &hub.OrphanedError{Point: at, Ancestor: common}
 }
 

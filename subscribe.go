@@ -22,11 +22,13 @@ func (f *Follower) openHub(ctx context.Context) error {
 	f.life, f.die = context.WithCancel(context.WithoutCancel(ctx))
 	f.journal = &journalBlocks{f: f, builder: resolve.Builder{ByronEpochSlots: g.ByronEpochSlots}}
 	f.hub = hub.New(f.hubConfig(f.journal))
-	floor, err := f.published(st.Floor)
+	m := f.moment()
+	defer m.close()
+	floor, err := m.published(st.Floor)
 	if err != nil {
 		return err
 	}
-	orphans, err := f.orphans()
+	orphans, err := m.orphans()
 	if err != nil {
 		return fmt.Errorf("filling the hub: %w", err)
 	}
@@ -38,8 +40,6 @@ func (f *Follower) openHub(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("filling the hub from the journal: %w", err)
 	}
-	v := f.store.Snapshot()
-	defer v.Close()
 	for _, l := range links {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (f *Follower) openHub(ctx context.Context) error {
 		if l.Boundary || l.Height <= floor.Height {
 			continue
 		}
-		txs, err := v.Txs(l.Position())
+		txs, err := m.v.Txs(l.Position())
 		if err == nil {
 			_, _, err = f.hub.Pass(l.At(), txs)
 		}
@@ -81,15 +81,6 @@ func (f *Follower) hubConfig(contents hub.Contents) hub.Config {
 	}
 }
 
-// createdAt names the main block at a height of our chain.
-func (f *Follower) createdAt(h chain.Height) (chain.At, error) {
-	l, ok, err := f.store.LinkAt(chain.Position{Height: h})
-	if err == nil && !ok {
-		err = fmt.Errorf("no block is kept for height %d", h)
-	}
-	return l.At(), err
-}
-
 // journalBlocks rebuilds blocks from the journal for the hub, which holds only what
 // its deepest gate needs: those of our chain, and those that were undone.
 type journalBlocks struct {
@@ -100,37 +91,32 @@ type journalBlocks struct {
 
 // Block implements hub.Contents.
 func (c *journalBlocks) Block(at chain.At) (*chain.AppliedBlock, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if l, ok, err := c.f.store.LinkAt(chain.Position{Height: at.Height}); err != nil {
-		return nil, err
-	} else if !ok || l.Point != at.Point {
-		return c.undone(at)
-	}
-	var e chain.Effects
-	if err := c.f.store.Effects(chain.Position{Height: at.Height}, &e); err != nil {
-		return nil, err
-	}
-	if e.Point != at.Point { // a fork came between
-		return c.undone(at)
-	}
-	return c.builder.Build(&e, c.f.createdAt)
+	m := c.f.moment()
+	defer m.close()
+	return c.block(m, at)
 }
 
-// published is a point as the hub knows it: a boundary block is replaced by the
-// block below it (contract 1.6).
-func (f *Follower) published(at chain.At) (chain.At, error) {
-	if at.IsOrigin() {
-		return chain.Origin, nil
+func (c *journalBlocks) block(m moment, at chain.At) (*chain.AppliedBlock, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var e chain.Effects
+	l, ok, err := m.main(at.Height)
+	switch {
+	case err != nil:
+		return nil, err
+	case ok && l.Point == at.Point:
+		if err := m.v.Effects(chain.Position{Height: at.Height}, &e); err != nil {
+			return nil, err
+		}
+		return c.builder.Build(&e, m.createdAt)
 	}
-	l, ok, err := f.store.LinkAt(chain.Position{Height: at.Height})
-	if err != nil {
-		return at, err
+	if err := m.v.Orphan(at.Point.Hash, &e); err != nil {
+		return nil, err
 	}
-	if !ok {
-		return chain.Origin, nil // the genesis boundary block has nothing below it
+	if e.Point != at.Point || e.Height != at.Height {
+		return nil, fmt.Errorf("the undone block is %v, not %v", e.At(), at)
 	}
-	return l.At(), nil
+	return c.builder.Build(&e, func(h chain.Height) (chain.At, error) { return m.createdBelow(e.Link, h) })
 }
 
 // genesisRows are the genesis outputs that a query wants.
@@ -165,25 +151,19 @@ func (f *Follower) SubscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Op
 	if opts.Seed == hub.SeedNow {
 		return nil, errors.New("ourotail: ask for hub.SeedLater; the rows are read here")
 	}
-	at, direct, err := f.begin(&opts)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("subscribing: %w", err)
-	case !direct:
-		return splice(f, at, opts, func(h *hub.Hub, o hub.Options) (hub.Stream[chain.UTxOEvent], error) { return h.SubscribeUTxO(q, o) })
-	}
-	for {
-		sub, result, err := f.subscribeUTxOs(ctx, q, opts)
-		switch {
-		case f.hasPassed(&opts, err):
-			return splice(f, at, opts, func(h *hub.Hub, o hub.Options) (hub.Stream[chain.UTxOEvent], error) { return h.SubscribeUTxO(q, o) })
-		case err != nil:
-			return nil, err
-		case result != hub.SeedStale:
-			return sub, nil
-		}
-		sub.Cancel() // a fork came between; read again
-	}
+	return anywhere(f, opts, func(h *hub.Hub, o hub.Options) (hub.Stream[chain.UTxOEvent], error) { return h.SubscribeUTxO(q, o) },
+		func() (hub.Stream[chain.UTxOEvent], error) {
+			for {
+				sub, result, err := f.subscribeUTxOs(ctx, q, opts)
+				if err != nil {
+					return nil, err
+				}
+				if result != hub.SeedStale {
+					return sub, nil
+				}
+				sub.Cancel() // a fork came between; read again
+			}
+		})
 }
 
 // hasPassed tells whether the hub could no longer begin where begin had just said that
@@ -205,7 +185,7 @@ func (f *Follower) subscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Op
 	}
 	defer v.Close()
 	var rows []*chain.UTxO
-	at, err := f.published(v.Head().At())
+	at, err := moment{f, v.snap}.published(v.Head().At())
 	if err == nil {
 		err = v.UTxOs(ctx, q, func(u *chain.UTxO) error {
 			rows = append(rows, u)
@@ -221,28 +201,46 @@ func (f *Follower) subscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Op
 
 // SubscribeTxs subscribes to transactions.
 func (f *Follower) SubscribeTxs(q query.Tx, opts hub.Options) (hub.Stream[chain.TxEvent], error) {
-	return anywhere(f, opts, func(h *hub.Hub, o hub.Options) (hub.Stream[chain.TxEvent], error) { return h.SubscribeTx(q, o) })
+	subscribe := func(h *hub.Hub, o hub.Options) (hub.Stream[chain.TxEvent], error) { return h.SubscribeTx(q, o) }
+	return anywhere(f, opts, subscribe, locked(f, opts, subscribe))
 }
 
 // SubscribeBlocks subscribes to blocks.
 func (f *Follower) SubscribeBlocks(q query.Block, opts hub.Options) (hub.Stream[chain.BlockEvent], error) {
-	return anywhere(f, opts, func(h *hub.Hub, o hub.Options) (hub.Stream[chain.BlockEvent], error) { return h.SubscribeBlock(q, o) })
+	subscribe := func(h *hub.Hub, o hub.Options) (hub.Stream[chain.BlockEvent], error) { return h.SubscribeBlock(q, o) }
+	return anywhere(f, opts, subscribe, locked(f, opts, subscribe))
 }
 
-// anywhere subscribes at the tip or in the past.
-func anywhere[E any](f *Follower, opts hub.Options, subscribe func(*hub.Hub, hub.Options) (hub.Stream[E], error)) (sub hub.Stream[E], err error) {
-	at, direct, err := f.begin(&opts)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("subscribing: %w", err)
-	case !direct:
-		return splice(f, at, opts, subscribe)
+// errForked tells that a fork has taken the place that was just found.
+var errForked = errors.New("a fork came between")
+
+// anywhere subscribes to the live hub, where it has what the reader begins with, or in
+// the past.
+func anywhere[E any](f *Follower, opts hub.Options, subscribe func(*hub.Hub, hub.Options) (hub.Stream[E], error), live func() (hub.Stream[E], error)) (hub.Stream[E], error) {
+	for {
+		at, direct, err := f.begin(&opts)
+		if err != nil {
+			return nil, fmt.Errorf("subscribing: %w", err)
+		}
+		if direct {
+			sub, err := live()
+			if !f.hasPassed(&opts, err) {
+				return sub, err
+			}
+		}
+		sub, err := splice(f, at, opts, subscribe)
+		if !errors.Is(err, errForked) {
+			return sub, err
+		}
 	}
-	f.follow.Locked(func() { sub, err = subscribe(f.hub, opts) })
-	if f.hasPassed(&opts, err) {
-		return splice(f, at, opts, subscribe)
+}
+
+// locked subscribes to the live hub at a moment when nothing moves.
+func locked[E any](f *Follower, opts hub.Options, subscribe func(*hub.Hub, hub.Options) (hub.Stream[E], error)) func() (hub.Stream[E], error) {
+	return func() (sub hub.Stream[E], err error) {
+		f.follow.Locked(func() { sub, err = subscribe(f.hub, opts) })
+		return sub, err
 	}
-	return sub, err
 }
 
 // Capabilities declares what the follower serves; every Subscribe refuses exactly
@@ -276,10 +274,12 @@ func (f *Follower) CloseSubscriptions() { f.hub.CloseAll() }
 // boundary block is replaced by the block below it. False if it is not on our
 // chain.
 func (f *Follower) Find(p chain.Point) (at chain.At, ok bool, err error) {
-	l, ok, err := f.store.Find(p)
+	m := f.moment()
+	defer m.close()
+	l, ok, err := m.v.Find(p)
 	if err != nil || !ok {
 		return chain.Origin, false, err
 	}
-	at, err = f.published(l.At())
+	at, err = m.published(l.At())
 	return at, err == nil, err
 }

@@ -262,7 +262,11 @@ func (w *world) verifyChain(s *Store) error {
 	}
 	v := s.Snapshot()
 	defer v.Close()
-	for _, l := range s.Orphans() {
+	links, err := v.Orphans()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
 		want := w.orphans[l.Point.Hash]
 		if want == nil || want.Link != l {
 			return fmt.Errorf("an orphan that should not be: %v", l)
@@ -274,7 +278,7 @@ func (w *world) verifyChain(s *Store) error {
 			return fmt.Errorf("undone block %v: %w", l.At(), err)
 		}
 	}
-	if n := len(s.Orphans()); n != len(w.orphans) {
+	if n := len(links); n != len(w.orphans) {
 		return fmt.Errorf("%d orphans, want %d", n, len(w.orphans))
 	}
 	return w.verifyFiles(s)

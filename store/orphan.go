@@ -136,6 +136,35 @@ func decodeContents(b []byte, rec *record, dst *chain.Effects) error {
 	return r.end("the outputs of an orphan")
 }
 
+// Orphans returns the blocks that were undone and are kept, in no order.
+func (v *Snapshot) Orphans() (links []chain.Link, err error) {
+	if err := v.begin(); err != nil {
+		return nil, err
+	}
+	defer v.end()
+	err = each(v.txn, []byte{keyOrphan}, func(_, b []byte) error {
+		o, err := readOrphan(b)
+		links = append(links, o.link)
+		return err
+	})
+	return links, err
+}
+
+// OrphanLink returns the link of a block that was undone; false if it is not kept, or
+// not any more.
+func (v *Snapshot) OrphanLink(hash chain.Hash) (l chain.Link, ok bool, err error) {
+	if err := v.begin(); err != nil {
+		return l, false, err
+	}
+	defer v.end()
+	ok, err = get(v.txn, appendOrphanKey(nil, hash), func(b []byte) error {
+		o, err := readOrphan(b)
+		l = o.link
+		return err
+	})
+	return l, ok, err
+}
+
 // Orphan rebuilds a block that was undone, as Effects does one of our chain. It
 // returns an error that wraps ErrNoRecord if it is not kept, or not any more.
 func (v *Snapshot) Orphan(hash chain.Hash, dst *chain.Effects) error {

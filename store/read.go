@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"sort"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -142,30 +141,4 @@ func (s *Store) Effects(at chain.Position, dst *chain.Effects) error {
 	v := s.Snapshot()
 	defer v.Close()
 	return v.Effects(at, dst)
-}
-
-// Orphans returns the blocks that were undone less than k below the highest
-// block, lowest first.
-func (s *Store) Orphans() []chain.Link {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]chain.Link, 0, len(s.orphans))
-	for _, o := range s.orphans {
-		out = append(out, o.link)
-	}
-	sort.Slice(out, func(i, j int) bool {
-		if c := out[i].Position().Compare(out[j].Position()); c != 0 {
-			return c < 0
-		}
-		return out[i].Point.Hash.String() < out[j].Point.Hash.String()
-	})
-	return out
-}
-
-// Orphan returns the link of a block that was undone, if it is still kept.
-func (s *Store) Orphan(hash chain.Hash) (chain.Link, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o, ok := s.orphans[hash]
-	return o.link, ok
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -236,6 +237,63 @@ func TestAForkTakesWhatAPausedReplayStandsOn(t *testing.T) {
 	if !back {
 		t.Error("it was not rolled back")
 	}
+}
+
+// TestForksNeverEndAReplay: the chain forks without a pause while readers begin a few
+// blocks back, again and again, and read up to the tip. What they are told is always of
+// one branch, and nothing of it ends them.
+func TestForksNeverEndAReplay(t *testing.T) {
+	const k = 400
+	n := generated(t, forge.Options{Seed: 13, K: k, EpochBlocks: 50}, 200)
+	cfg := n.config(t, t.TempDir())
+	cfg.Archive = true
+	f := open(t, cfg)
+	keepRunning(t, f)
+	n.reached(t, f)
+	var readers sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for range 3 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				at := f.State().Head
+				l, err := f.Ancestor(at.Point)
+				if err != nil {
+					t.Errorf("%v: %v", at.At(), err)
+					return
+				}
+				sub, err := f.SubscribeUTxOs(ctx, query.Everything(), hub.Options{Start: hub.Resume, After: chain.Cursor{At: l, Place: chain.WholeBlock}, Idle: true, Bound: 100_000})
+				if err != nil {
+					t.Errorf("from %v: %v", l, err)
+					return
+				}
+				stands := l
+				for range 400 {
+					e, err := sub.Next(ctx)
+					if ctx.Err() != nil {
+						break
+					}
+					if err != nil {
+						t.Errorf("from %v, at %v: %v", l, stands, err)
+						return
+					}
+					if e.Kind == chain.RolledBack && e.At.Height >= stands.Height || e.Kind != chain.RolledBack && (e.At.Height < stands.Height || e.At.Height > stands.Height+1) {
+						t.Errorf("%v at %v after %v", e.Kind, e.At, stands)
+						return
+					}
+					stands = e.At
+				}
+				sub.Cancel()
+			}
+		})
+	}
+	for range 150 {
+		if err := n.chain.Fork(20, 21); err != nil {
+			t.Fatal(err)
+		}
+		n.reached(t, f)
+	}
+	stop()
+	readers.Wait()
 }
 
 func ignore(err, what error) error {
