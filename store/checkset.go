@@ -223,6 +223,9 @@ func (c *checker) indexes(ctx context.Context) error {
 	if c.o.Terms == nil {
 		return nil
 	}
+	if c.head.index == indexBuilding { // not all are there yet
+		return c.strayEntries(ctx)
+	}
 	if err := c.entries(ctx, func(_ chain.TxIn, key []byte) error {
 		want.add(key)
 		return nil
@@ -259,7 +262,7 @@ func (c *checker) entries(ctx context.Context, fn func(ref chain.TxIn, key []byt
 		if seen++; seen%8192 == 0 {
 			c.o.Progress("indexes", seen, int64(c.head.utxos+c.head.marks))
 		}
-		if len(key) != refKeySize || c.head.index == indexBuilding && bytes.Compare(key[1:], c.head.indexed) > 0 {
+		if len(key) != refKeySize {
 			return nil
 		}
 		o := chain.Output{Ref: chain.TxInFromKey(key[1:])}

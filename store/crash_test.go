@@ -153,7 +153,7 @@ func killEverywhere(t *testing.T, seed uint64, hit map[string]int) {
 			t.Fatal(err)
 		}
 		op := sc.next()
-		build := n%4 == 3 // a slice of the index, too
+		build := n%4 == 3 // slices of the indexes, too, and at last all
 		for fail := 1; ; fail++ {
 			at := opts
 			at.Dir = filepath.Join(dir, fmt.Sprintf("%d-%d", n, fail))
@@ -169,7 +169,7 @@ func killEverywhere(t *testing.T, seed uint64, hit map[string]int) {
 			s = mustOpen(t, at)
 			err := op.run(s, sc.w)
 			if err == nil && build {
-				_, err = s.buildSlice()
+				err = buildSome(s, n)
 			}
 			if err == nil {
 				opts.Dir = at.Dir

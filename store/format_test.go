@@ -40,7 +40,7 @@ func samples() (out []struct{ name, kind, key, value string }) {
 		Spent:   []chain.Output{{Ref: ref}, {Ref: chain.TxIn{ID: hash(0x60), Index: 1}}},
 		Created: []chain.Output{{Ref: chain.TxIn{ID: hash(0x60)}}, {Ref: chain.TxIn{ID: hash(0x60), Index: 1}}, {Ref: chain.TxIn{ID: hash(0x61), Index: 300}}},
 	}
-	h := &head{link: after, base: ebb, swept: main.Position(), highest: 400, utxos: 1000, lovelace: 45_000_000_000_000_000, marks: 7, seeded: true, index: indexBuilding, indexed: ref.AppendKey(nil)}
+	h := &head{link: after, base: ebb, swept: main.Position(), highest: 400, utxos: 1000, lovelace: 45_000_000_000_000_000, marks: 7, seeded: true, index: indexBuilding}
 
 	add("meta", "meta", metaKey, appendMeta(nil, meta{version: formatVersion, magic: 764824073, k: 2160, archive: true, made: 1_700_000_000}))
 	add("head", "head", headKey, appendHead(nil, h))

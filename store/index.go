@@ -27,6 +27,17 @@ const (
 	indexAsset   = 't'
 )
 
+func isIndexKey(k []byte) bool {
+	if len(k) < 1+chain.TxInSize {
+		return false
+	}
+	switch k[0] {
+	case indexPayment, indexOther, indexStake, indexAsset:
+		return true
+	}
+	return false
+}
+
 // restMax is the longest rest of an address that is kept as it is. Addresses
 // with trailing bytes, legal until Babbage, can be longer: their rest is hashed
 // and the header's top bit, 0 in every address with a payment credential, set.
@@ -80,17 +91,11 @@ func (s *Store) checkTerms() error {
 	return nil
 }
 
-// terms adds or removes the index entries of an output as far as the indexes
-// are built. Payment credentials and policies have no keys of their own.
+// terms adds or removes the index entries of an output once the indexes are built
+// or being built. Payment credentials and policies have no keys of their own.
 func (o *opset) terms(s *Store, h *head, out *chain.Output, add bool) error {
 	if h.index == indexNone || s.opts.Terms == nil {
 		return nil
-	}
-	if h.index == indexBuilding {
-		var key [chain.TxInSize]byte
-		if string(out.Ref.AppendKey(key[:0])) > string(h.indexed) {
-			return nil // the first pass has not come here
-		}
 	}
 	return o.entries(s, out, add)
 }

@@ -165,9 +165,9 @@ func (m *machine) view(*rapid.T) {
 	m.views = append(m.views, view{m.s.Snapshot(), maps.Clone(m.w.live)})
 }
 
-// index builds a slice of the indexes, so that commits fall between slices.
+// index builds some or all of the indexes.
 func (m *machine) index(t *rapid.T) {
-	if _, err := m.s.buildSlice(); err != nil {
+	if err := buildSome(m.s, rapid.IntRange(1, 20).Draw(t, "slices")); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -70,6 +70,10 @@ type Store struct {
 
 	verified bool // the tables were, since the head changed
 
+	build     *build     // the first pass of the indexes that is under way
+	building  sync.Mutex // held by whoever makes one
+	indexDone indexDone
+
 	state atomic.Pointer[State]
 }
 

@@ -234,6 +234,7 @@ func (s *Store) apply(o *opset, h *head) (err error) {
 	}
 	if err == nil {
 		s.recent.apply(o.ops)
+		s.build.note(o.ops)
 	}
 	return s.broke(err)
 }

@@ -57,7 +57,6 @@ type head struct {
 	marks    uint64         // outputs spent but kept because the spend can be undone
 	seeded   bool           // the genesis outputs are in
 	index    indexState
-	indexed  []byte // while building: the reference key up to which it is built
 }
 
 type indexState uint8
@@ -86,11 +85,10 @@ func appendHead(b []byte, h *head) []byte {
 	b = binary.AppendUvarint(b, h.lovelace)
 	b = binary.AppendUvarint(b, h.marks)
 	b = appendBool(b, h.seeded)
-	b = append(b, byte(h.index))
-	return append(b, h.indexed...)
+	return append(b, byte(h.index))
 }
 
-const headMax = 2*linkMax + positionSize + 4*10 + 2 + refKeySize
+const headMax = 2*linkMax + positionSize + 4*10 + 2
 
 func decodeHead(b []byte) (h head, err error) {
 	r := reader{b: b}
@@ -112,8 +110,8 @@ func decodeHead(b []byte) (h head, err error) {
 	if h.index > indexBuilt {
 		r.fail()
 	}
-	if n := len(r.b); n == refKeySize-1 && h.index == indexBuilding {
-		h.indexed = append([]byte(nil), r.bytes(n)...)
+	if h.index == indexBuilding && len(r.b) == refKeySize-1 {
+		r.bytes(refKeySize - 1) // earlier programs noted how far they had come
 	}
 	return h, r.end("the head")
 }
@@ -144,11 +142,7 @@ type Index struct {
 func (h *head) indexInfo() Index {
 	switch h.index {
 	case indexBuilding:
-		done := 0.0
-		if len(h.indexed) >= 8 { // transaction ids are hashes: their place in the key space is the progress
-			done = float64(binary.BigEndian.Uint64(h.indexed)) / (1 << 64)
-		}
-		return Index{Started: true, Done: done}
+		return Index{Started: true}
 	case indexBuilt:
 		return Index{Started: true, Built: true, Done: 1}
 	}
@@ -169,7 +163,13 @@ func (s *Store) publish() {
 
 // State returns what the store held after the last commit or rollback. It never
 // waits.
-func (s *Store) State() State { return *s.state.Load() }
+func (s *Store) State() State {
+	st := *s.state.Load()
+	if st.Index.Started && !st.Index.Built {
+		st.Index.Done = s.indexDone.Load()
+	}
+	return st
+}
 
 // Head returns the newest committed block; the zero link with OriginHeight if
 // there is none.
