@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -103,7 +104,7 @@ func (r *run) next() (bool, error) {
 func (r *run) read(b []byte) error {
 	n, err := io.ReadFull(r.file, b)
 	r.rest -= int64(n)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF // there are bytes to come
 	}
 	if err != nil {
