@@ -123,7 +123,8 @@ func (f *Follower) commit() error {
 		f.open.reset()
 		return f.flush()
 	}
-	flush, err := f.commitAndBuffer()
+	waited := len(f.open.blocks) == 1 && f.status.get().Phase == Following
+	flush, err := f.commitAndBuffer(waited)
 	f.account()
 	near := f.open.journal
 	f.open.reset()
@@ -134,14 +135,34 @@ func (f *Follower) commit() error {
 	if near && f.cfg.Near != nil {
 		f.cfg.Near()
 	}
+	if waited && err == nil {
+		err = f.tidy()
+	}
 	return err
 }
 
-func (f *Follower) commitAndBuffer() (flush func(), err error) {
+// tidy has the store do what it put off while a block was waited for.
+func (f *Follower) tidy() error {
+	f.publish.Lock()
+	defer f.publish.Unlock()
+	if err := f.cfg.Store.Tidy(); err != nil {
+		return &FatalError{Op: "committing to the store", At: f.cfg.Store.Head().At(), Cause: err}
+	}
+	return nil
+}
+
+// commitAndBuffer writes the open batch and hands it to the hub; waited says that it
+// is a block at the tip.
+func (f *Follower) commitAndBuffer(waited bool) (flush func(), err error) {
 	f.publish.Lock()
 	defer f.publish.Unlock()
 	f.cfg.Step("commit")
-	if err := f.cfg.Store.Commit(f.open.blocks); err != nil {
+	if waited {
+		err = f.cfg.Store.Append(f.open.blocks[0])
+	} else {
+		err = f.cfg.Store.Commit(f.open.blocks)
+	}
+	if err != nil {
 		head := f.cfg.Store.Head()
 		return nil, &FatalError{Op: "committing to the store", At: head.At(), Cause: err}
 	}

@@ -39,6 +39,10 @@ type Store interface {
 	// Live returns those of the references that are in the set.
 	Live(refs []chain.TxIn) ([]chain.TxIn, error)
 	Commit(blocks []*chain.Effects) error
+	// Append is Commit for one block that somebody waits for: the store puts off what
+	// can be put off. Tidy does that.
+	Append(block *chain.Effects) error
+	Tidy() error
 	// Gather is Commit for blocks without a record that nobody waits for: the store
 	// may keep them in memory, and Head below them, until it flushes by itself, or
 	// is told to, or commits or rolls back.

@@ -137,17 +137,21 @@ func (c *fakeConn) Next(ctx context.Context) (chain.Messages, error) {
 
 // fakeStore is a plain list of what each block did.
 type fakeStore struct {
-	set     map[chain.TxIn]chain.Output
-	blocks  []*chain.Effects
-	highest chain.Height
-	floor   chain.At
-	k       chain.Height
-	commits []int // blocks of each
-	gathers int
-	hidden  int    // newest blocks that are not on disk
-	fail    error  // of the next Commit or Rollback
-	halfway int    // blocks that a failing Rollback undoes before
-	undoing func() // called there
+	untidy    int // blocks appended since the last Tidy
+	appended  int
+	onTidy    func()
+	tidyFails error
+	set       map[chain.TxIn]chain.Output
+	blocks    []*chain.Effects
+	highest   chain.Height
+	floor     chain.At
+	k         chain.Height
+	commits   []int // blocks of each
+	gathers   int
+	hidden    int    // newest blocks that are not on disk
+	fail      error  // of the next Commit or Rollback
+	halfway   int    // blocks that a failing Rollback undoes before
+	undoing   func() // called there
 }
 
 func newFakeStore(k chain.Height, genesis []chain.Output) *fakeStore {
@@ -221,6 +225,20 @@ func (s *fakeStore) Live(refs []chain.TxIn) (live []chain.TxIn, err error) {
 		}
 	}
 	return live, nil
+}
+
+func (s *fakeStore) Append(block *chain.Effects) error {
+	s.untidy++
+	s.appended++
+	return s.Commit([]*chain.Effects{block})
+}
+
+func (s *fakeStore) Tidy() error {
+	s.untidy = 0
+	if s.onTidy != nil {
+		s.onTidy()
+	}
+	return s.tidyFails
 }
 
 func (s *fakeStore) Commit(blocks []*chain.Effects) error {

@@ -488,6 +488,40 @@ func TestAFailedCommitIsNoCleanEnd(t *testing.T) {
 	}
 }
 
+// TestTheSweepComesBehindTheEvent: of a block at the tip subscribers hear before the
+// store tidies, and it does; far from the tip both are one write. A store that cannot
+// is a fatal error.
+func TestTheSweepComesBehindTheEvent(t *testing.T) {
+	w := newWorld(t, 20, forge.Options{EpochBlocks: 50})
+	w.extend(t, 30)
+	w.catchUp(t)
+	if w.store.appended > nearTip {
+		t.Errorf("%d blocks were appended, most of them far from the tip", w.store.appended)
+	}
+	w.node.run = 1
+	var order []string
+	w.cfg = func(c *Config) {
+		c.Step = func(step string) { order = append(order, step) }
+	}
+	w.store.onTidy = func() { order = append(order, "tidy") }
+	w.extend(t, 3)
+	f := w.follower()
+	if err := f.Run(t.Context(), atTip); err != nil {
+		t.Fatal(err)
+	}
+	if w.store.appended == 0 || w.store.untidy > 0 {
+		t.Errorf("%d blocks were appended, %d wait for tidying", w.store.appended, w.store.untidy)
+	}
+	if i := slices.Index(order, "tidy"); i < 1 || order[i-1] != "published" {
+		t.Errorf("the order is %v", order)
+	}
+	w.extend(t, 3)
+	w.store.tidyFails = errors.New("disk full")
+	if err := w.follower().Run(t.Context(), atTip); !errors.Is(err, w.store.tidyFails) || w.hub.failed == nil {
+		t.Errorf("got %v, readers %v", err, w.hub.failed)
+	}
+}
+
 // TestFailedCommitPublishesNothing.
 func TestFailedCommitPublishesNothing(t *testing.T) {
 	w := newWorld(t, 20, forge.Options{EpochBlocks: 50})

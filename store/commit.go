@@ -91,7 +91,30 @@ func (s *Store) Commit(blocks []*chain.Effects) error {
 	return s.commit(blocks)
 }
 
+// Append is Commit for a block that somebody waits for: what no rollback reaches any
+// more is left for the next Commit, or Tidy.
+func (s *Store) Append(block *chain.Effects) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	return s.add([]*chain.Effects{block}, false)
+}
+
+// Tidy removes what no rollback reaches any more.
+func (s *Store) Tidy() error { return s.Commit(nil) }
+
 func (s *Store) commit(blocks []*chain.Effects) error {
+	if err := s.add(blocks, true); err != nil {
+		return err
+	}
+	return s.sweepDue()
+}
+
+// add writes blocks; sweep says whether what is due goes with them as far as there
+// is room.
+func (s *Store) add(blocks []*chain.Effects, sweep bool) error {
 	if err := s.endGathering(); err != nil {
 		return err
 	}
@@ -106,10 +129,7 @@ func (s *Store) commit(blocks []*chain.Effects) error {
 	if err := s.checkTerms(); err != nil {
 		return err
 	}
-	if err := s.commitRange(blocks, true); err != nil {
-		return err
-	}
-	return s.sweepDue()
+	return s.commitRange(blocks, true, sweep)
 }
 
 // Capacity is what one transaction holds: writes, and bytes of keys and values
@@ -118,7 +138,7 @@ func (s *Store) commit(blocks []*chain.Effects) error {
 func (s *Store) Capacity() (entries int, bytes int64) { return s.limits.entries, s.limits.bytes }
 
 // commitRange writes blocks in one transaction, or in halves.
-func (s *Store) commitRange(blocks []*chain.Effects, whole bool) error {
+func (s *Store) commitRange(blocks []*chain.Effects, whole, sweep bool) error {
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -131,14 +151,15 @@ func (s *Store) commitRange(blocks []*chain.Effects, whole bool) error {
 	}
 	if !s.limits.fit(&s.ops) && len(blocks) > 1 {
 		cut := s.halve(blocks)
-		if err := s.commitRange(blocks[:cut], false); err != nil {
+		if err := s.commitRange(blocks[:cut], false, sweep); err != nil {
 			return err
 		}
-		return s.commitRange(blocks[cut:], false)
+		return s.commitRange(blocks[cut:], false, sweep)
 	}
-	links, err = s.planSweep(&h, links, false)
-	if err != nil {
-		return err
+	if sweep {
+		if links, err = s.planSweep(&h, links, false); err != nil {
+			return err
+		}
 	}
 	if err := s.apply(&s.ops, &h); err != nil {
 		return fmt.Errorf("commit up to %s: %w", h.link.At(), err)

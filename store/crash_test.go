@@ -85,6 +85,12 @@ func (op operation) run(s *Store, w *world) error {
 	if op.undo > 0 {
 		return s.Rollback(context.Background(), w.at(len(w.blocks)-1-op.undo).Point)
 	}
+	if len(op.blocks) == 1 {
+		if err := s.Append(op.blocks[0]); err != nil {
+			return err
+		}
+		return s.Tidy()
+	}
 	return s.Commit(op.blocks)
 }
 

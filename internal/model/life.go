@@ -99,10 +99,18 @@ func (s *storage) acknowledged() {
 }
 
 func (s *storage) Commit(blocks []*chain.Effects) error {
+	return s.commit(func() error { return s.Store.Commit(blocks) })
+}
+
+func (s *storage) Append(block *chain.Effects) error {
+	return s.commit(func() error { return s.Store.Append(block) })
+}
+
+func (s *storage) commit(write func() error) error {
 	if s.take(failCommit) {
 		return errDisk
 	}
-	if err := s.Store.Commit(blocks); err != nil {
+	if err := write(); err != nil {
 		return err
 	}
 	s.acknowledged()
