@@ -162,19 +162,19 @@ func (g *gathered) full(limit int) bool {
 	return size() >= limit*3/4
 }
 
-// operations adds what is to be written to o: first all that is new, then what
-// goes.
+// operations adds what is to be written to o, as it lies here: first all that is new,
+// then what goes.
 func (g *gathered) operations(o *opset) (puts int) {
-	for ref, value := range g.made.each {
-		o.set(append(append(o.arena.take(refKeySize), keyOutput), ref...), value)
+	for key, value := range g.made.each {
+		o.set(key, value)
 	}
 	o.sort(0)
 	g.more.packs(g.links)
 	o.ops = append(o.ops, g.more.ops...)
 	o.bytes += g.more.bytes
 	puts = len(o.ops)
-	for ref := range g.dead.each {
-		o.del(append(append(o.arena.take(refKeySize), keyOutput), ref...))
+	for key := range g.dead.each {
+		o.del(key)
 	}
 	o.sort(puts)
 	return puts

@@ -23,12 +23,12 @@ type refTable struct {
 // one.
 type refSlot struct{ tag, at uint32 }
 
-// A record is the length of its value, the reference as in keys, and the value;
-// it begins at a multiple of recordAlign.
+// A record is the length of its value, the output's key in the database, and the
+// value; it begins at a multiple of recordAlign.
 const (
 	tableChunk   = 1 << 20
 	recordAlign  = 8
-	recordHead   = 4 + chain.TxInSize
+	recordHead   = 4 + refKeySize
 	placeBits    = 18 // of at: enough for the places of two chunks
 	tableMinSize = 1 << 10
 )
@@ -43,7 +43,7 @@ func recordValue(rec []byte) []byte {
 	return rec[recordHead:n:n]
 }
 
-func recordRef(rec []byte) []byte { return rec[4:recordHead] }
+func recordRef(rec []byte) []byte { return rec[5:recordHead] }
 
 // slot returns where a reference stands, or the empty slot where it would.
 func (t *refTable) slot(key []byte) (i uint32, tag uint32, found bool) {
@@ -79,7 +79,7 @@ func (t *refTable) put(ref chain.TxIn, size int, fill func(b []byte) []byte) {
 		t.grow()
 	}
 	b, at := t.take(recordHead + size)
-	b = ref.AppendKey(b[:4])
+	b = ref.AppendKey(append(b[:4], keyOutput))
 	b = fill(b)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-recordHead))
 	t.end(len(b))
@@ -189,12 +189,12 @@ func (t *refTable) clear() {
 	t.used, t.live, t.at = 0, 0, 0
 }
 
-// each yields every record's reference, as in keys, and value.
-func (t *refTable) each(yield func(ref, value []byte) bool) {
+// each yields every record's key in the database, and value, until they change.
+func (t *refTable) each(yield func(key, value []byte) bool) {
 	for _, s := range t.slots {
 		if s.at != 0 {
 			rec := t.record(s.at)
-			if !yield(recordRef(rec), recordValue(rec)) {
+			if !yield(rec[4:recordHead:recordHead], recordValue(rec)) {
 				return
 			}
 		}

@@ -56,7 +56,7 @@ func (s *Sorter) open(m *merger) error {
 			return fmt.Errorf("write a sorted run: %w", err)
 		}
 	}
-	s.keys, s.order = nil, nil
+	s.chunks, s.order = nil, nil
 	size := min(max(s.memory/len(s.runs), readLeast), readMost)
 	for i, at := range s.runs {
 		end := s.end

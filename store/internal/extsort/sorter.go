@@ -17,15 +17,16 @@ import (
 const KeyMax = 1<<16 - 1
 
 // Sorter takes keys and gives them back in ascending order. One goroutine uses it.
-// It holds at most the memory it was given, and as much again for a moment while its
-// buffer grows towards that.
+// It holds about the memory it was given, taken as it is needed.
 type Sorter struct {
 	dir    string
 	memory int
 
-	keys  []byte // the run being filled, end to end
-	order []place
-	total int64
+	chunks [][]byte // the run being filled, end to end
+	at     int      // the chunk in use
+	size   int      // of the run, in bytes
+	order  []place
+	total  int64
 
 	file *os.File // the full runs; nil while there are none
 	runs []int64  // where each begins
@@ -36,17 +37,21 @@ type Sorter struct {
 // comparison without going there.
 type place struct {
 	first uint64
-	at    uint32
+	at    uint32 // the chunk's number, and the place in it
 	n     uint16
 }
 
-const placeSize = 16
+const (
+	placeSize = 16
+	chunkBits = 18
+	chunkSize = 1 << chunkBits // longer than any key
+)
 
 // New returns a sorter that keeps up to memory bytes, at most 2 GB, and what is
 // more in a file without a name in dir: it goes with the process, however that
 // ends.
 func New(dir string, memory int) *Sorter {
-	return &Sorter{dir: dir, memory: min(max(memory, 1<<12), 1<<31-1)}
+	return &Sorter{dir: dir, memory: min(max(memory, 1<<12), 1<<31)}
 }
 
 // Len returns how many keys were added.
@@ -54,7 +59,7 @@ func (s *Sorter) Len() int64 { return s.total }
 
 // Fits tells whether a key of n bytes goes into memory without a write to the file.
 func (s *Sorter) Fits(n int) bool {
-	return len(s.keys)+n+(len(s.order)+1)*placeSize <= s.memory || len(s.order) == 0
+	return s.size+n+(len(s.order)+1)*placeSize <= s.memory || len(s.order) == 0
 }
 
 // Add takes a copy of a key.
@@ -67,17 +72,41 @@ func (s *Sorter) Add(key []byte) error {
 			return fmt.Errorf("write a sorted run: %w", err)
 		}
 	}
-	p := place{at: uint32(len(s.keys)), n: uint16(len(key))}
+	p := place{at: s.keep(key), n: uint16(len(key))}
 	var first [8]byte
 	copy(first[:], key)
 	p.first = binary.BigEndian.Uint64(first[:])
-	s.keys = append(s.keys, key...)
 	s.order = append(s.order, p)
 	s.total++
 	return nil
 }
 
-func (s *Sorter) key(p place) []byte { return s.keys[p.at : p.at+uint32(p.n)] }
+func (s *Sorter) keep(key []byte) (at uint32) {
+	if len(s.chunks) > 0 && len(s.chunks[s.at])+len(key) > chunkSize {
+		s.at++
+	}
+	if s.at == len(s.chunks) {
+		s.chunks = append(s.chunks, make([]byte, 0, chunkSize))
+	}
+	c := s.chunks[s.at]
+	s.chunks[s.at] = append(c, key...)
+	s.size += len(key)
+	return uint32(s.at)<<chunkBits | uint32(len(c))
+}
+
+func (s *Sorter) key(p place) []byte {
+	c := s.chunks[p.at>>chunkBits]
+	i := int(p.at & (chunkSize - 1))
+	return c[i : i+int(p.n)]
+}
+
+// empty makes room for the next run.
+func (s *Sorter) empty() {
+	for i := range s.chunks {
+		s.chunks[i] = s.chunks[i][:0]
+	}
+	s.at, s.size, s.order = 0, 0, s.order[:0]
+}
 
 func (s *Sorter) sort() {
 	slices.SortFunc(s.order, func(a, b place) int {
@@ -110,7 +139,7 @@ func (s *Sorter) spill() (err error) {
 	}
 	s.runs = append(s.runs, s.end)
 	s.end = n
-	s.keys, s.order = s.keys[:0], s.order[:0]
+	s.empty()
 	return nil
 }
 
@@ -128,7 +157,7 @@ func nameless(dir string) (*os.File, error) {
 
 // Close gives up the memory and the file. It may be called at any time, and twice.
 func (s *Sorter) Close() error {
-	s.keys, s.order = nil, nil
+	s.chunks, s.order = nil, nil
 	if s.file == nil {
 		return nil
 	}
