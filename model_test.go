@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,7 @@ const realPatience = 5 * time.Minute
 
 func playModel(t *testing.T, seed uint64, steps int) (r model.Report) {
 	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a small heap with large buffers in it
 	hangs := time.AfterFunc(realPatience, func() { panic(fmt.Sprintf("model, seed %d: no end after %v", seed, realPatience)) })
 	defer hangs.Stop()
 	o := model.Options{Seed: seed, Steps: steps, Open: func(ctx context.Context, cfg ourotail.Config, h model.Hooks) (*ourotail.Follower, error) {

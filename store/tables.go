@@ -101,7 +101,7 @@ func checkTable(path string, blocks bool) (end tableEnd, err error) {
 
 // checkBlocks reads the blocks of a table.
 func checkBlocks(r *io.SectionReader, idx *fb.TableIndex, damaged func(string) error) error {
-	buf := make([]byte, 1<<20)
+	buf := make([]byte, min(1<<20, r.Size()))
 	first, filled := int64(0), 0 // what of the file is in buf
 	var off fb.BlockOffset
 	for i := range idx.OffsetsLength() {

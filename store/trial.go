@@ -21,6 +21,7 @@ func (o Options) WithTrial(t *trial.Trial) Options {
 	if t.MemTable > 0 {
 		o.memTable = t.MemTable
 	}
+	o.noCompact = o.noCompact || t.Unmerged
 	if t.Step != nil {
 		o.hook = func(step string) error {
 			t.Step(step)

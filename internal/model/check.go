@@ -43,7 +43,11 @@ func (w *world) look() {
 	w.compareStore(w.report.Steps%8 == 0)
 	w.checkHealth()
 	for _, r := range slices.Clone(w.readers) {
-		r.read(r.rate)
+		tries := impatience
+		if w.rnd.IntN(20) == 0 {
+			tries = endurance
+		}
+		r.read(r.rate, tries)
 	}
 	synctest.Wait() // readers of the past let time go by
 }
@@ -156,7 +160,7 @@ func (w *world) ended() {
 		if past := r.s.replaying(); past {
 			continue // it is given what was committed
 		}
-		if _, ok, err := r.s.poll(); ok || err == nil {
+		if _, ok, err := r.s.poll(wait); ok || err == nil {
 			r.fail("the follower failed, this subscription did not (%v)", err)
 		}
 		r.s = nil
@@ -294,7 +298,7 @@ func (w *world) settle() {
 	}
 	tips.Cancel()
 	for _, r := range slices.Clone(w.readers) {
-		r.read(-1)
+		r.read(-1, endurance)
 	}
 	for _, r := range slices.Clone(w.readers) {
 		if r.s != nil {

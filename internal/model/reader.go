@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"testing/synctest"
+	"time"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
@@ -237,16 +238,26 @@ func (r *reader) end() {
 	r.w.readers = slices.DeleteFunc(r.w.readers, func(x *reader) bool { return x == r })
 }
 
-// endurance is how often a reader that wants all there is asks in vain while it is
-// given the past.
-const endurance = 20000
+// While it is given the past, a reader that wants all there is asks in vain so often,
+// and waits so long each time; if it gets nothing for some time, it waits for longer,
+// and that counts as often as it is longer.
+const (
+	endurance  = 20000
+	impatience = 100 // if it will be looked at again soon
+	wait       = 100 * time.Millisecond
+	wholeWait  = 100
+)
 
 // read takes at most n events, all there are if n is negative.
-func (r *reader) read(n int) {
+func (r *reader) read(n, tries int) {
 	r.w.t.Helper()
 	for vain := 0; n != 0 && r.s != nil; n-- {
 		past := r.s.replaying()
-		e, ok, err := r.s.poll()
+		times := 1
+		if vain >= wholeWait {
+			times = wholeWait
+		}
+		e, ok, err := r.s.poll(wait * time.Duration(times))
 		if r.w.life.dead() { // the wait may have been long
 			return
 		}
@@ -254,8 +265,8 @@ func (r *reader) read(n int) {
 			r.died(err)
 			continue
 		}
-		if !ok && n < 0 && vain < endurance && past {
-			vain++
+		if !ok && n < 0 && vain < tries && past {
+			vain += times
 			continue
 		}
 		if !ok {

@@ -335,7 +335,7 @@ func (w *world) cancelReader() {
 	w.note("cancel %s", r.name)
 	if r.s != nil {
 		r.s.cancel()
-		if _, ok, err := r.s.poll(); ok || err == nil {
+		if _, ok, err := r.s.poll(wait); ok || err == nil {
 			r.fail("cancelled, and goes on (%v)", err)
 		}
 	}

@@ -27,7 +27,8 @@ type event struct {
 
 // stream is a subscription of any kind.
 type stream interface {
-	poll() (event, bool, error)
+	// poll returns the next event; where it is still read from the past, it waits.
+	poll(wait time.Duration) (event, bool, error)
 	replaying() bool
 	cancel()
 	cursor() (chain.Cursor, bool)
@@ -44,9 +45,9 @@ func (s typedStream[E]) cursor() (chain.Cursor, bool) {
 	return s.sub.(interface{ Cursor() (chain.Cursor, bool) }).Cursor()
 }
 
-func (s typedStream[E]) poll() (event, bool, error) {
+func (s typedStream[E]) poll(wait time.Duration) (event, bool, error) {
 	if s.replaying() { // what it reads takes time
-		ctx, stop := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		ctx, stop := context.WithTimeout(context.Background(), wait)
 		defer stop()
 		e, err := s.sub.Next(ctx)
 		switch {

@@ -97,6 +97,7 @@ type world struct {
 	k       chain.Height
 	chainOf forge.Options
 	archive bool
+	roomy   bool  // memtables are as large as the settings make them
 	tables  int64 // size of memtables if ordinary blocks are to be too large for a transaction
 	forge   *forge.Forge
 	oracle  *forge.Oracle
@@ -156,6 +157,7 @@ func (w *world) make() {
 	if w.rnd.IntN(5) == 0 {
 		w.tables = 1 << 17 // a seventh of which a transaction holds
 	}
+	w.roomy = w.rnd.IntN(6) == 0
 	w.chainOf = forge.Options{Seed: w.o.Seed, K: k, EpochBlocks: 3 + w.rnd.IntN(6), SystemStart: time.Now().Truncate(time.Second)}
 	switch w.rnd.IntN(4) {
 	case 0:

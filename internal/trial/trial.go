@@ -15,6 +15,9 @@ type Trial struct {
 	// setting gives: then ordinary blocks are too large for a transaction, and
 	// tables are written all the time.
 	MemTable int64
+	// Unmerged leaves the database's tables as they were written: nothing merges them
+	// in the background. It must not write as many of them as make writers wait.
+	Unmerged bool
 	// Limits replace the defaults where they are set.
 	Limits
 }
