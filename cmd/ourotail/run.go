@@ -13,6 +13,7 @@ import (
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/internal/procs"
 	"github.com/ourotail/ourotail/store"
 )
 
@@ -102,6 +103,7 @@ func followerConfig(cmd *cobra.Command) (cfg ourotail.Config, err error) {
 	}
 	cfg.Memory = int64(bytes)
 	limitMemory(cfg.Memory)
+	procs.Raise()
 	if cfg.Compact, err = cmd.Flags().GetBool("compact"); err != nil {
 		return cfg, err
 	}

@@ -26,8 +26,9 @@ type job struct {
 	N       int
 	Batch   int // blocks of a commit, 0 for the default
 	Memory  int64
-	Archive bool // keep spent outputs
-	Replay  bool // and read the past beside, over and over
+	Archive bool          // keep spent outputs
+	Replay  bool          // and read the past beside, over and over
+	Pace    time.Duration // between two blocks at the tip, about; 0 for 30 ms
 }
 
 var modes = map[string]func(job) (result, error){

@@ -18,6 +18,7 @@ import (
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/internal/procs"
 	"github.com/ourotail/ourotail/query"
 )
 
@@ -27,6 +28,7 @@ import (
 // fdatasync.
 func tipLatency(j job) (r result, err error) {
 	ctx := context.Background()
+	procs.Raise() // as the command does
 	g, err := j.genesis()
 	if err != nil {
 		return r, err
@@ -81,9 +83,12 @@ func tipLatency(j job) (r result, err error) {
 			r.More = append(r.More, figure{"replayed beside", float64(<-events), "events"})
 		}()
 	}
+	if j.Pace == 0 {
+		j.Pace = 30 * time.Millisecond
+	}
 	var wakes, syncs []time.Duration
 	for range j.N {
-		time.Sleep(15 * time.Millisecond)
+		time.Sleep(j.Pace / 2)
 		if _, err := fmt.Fprintln(ask); err != nil {
 			return r, err
 		}
@@ -101,7 +106,7 @@ func tipLatency(j job) (r result, err error) {
 			return r, err
 		}
 		wakes = append(wakes, time.Duration(woke-sent))
-		time.Sleep(15 * time.Millisecond)
+		time.Sleep(j.Pace / 2)
 		took, err := disk.sync(len(e.Block.Block))
 		if err != nil {
 			return r, err
