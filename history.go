@@ -19,14 +19,9 @@ var (
 	ErrOtherNetwork = errors.New("the cursor is of another network")
 )
 
-// TokenOf returns the text form of a cursor of this follower's network.
-func (f *Follower) TokenOf(c chain.Cursor) chain.Token {
-	return chain.Token{Magic: f.cfg.Genesis.Magic, Cursor: c}
-}
-
-// ParseToken reads a token. Errors wrap chain.ErrCursor (it is damaged) or
-// ErrOtherNetwork.
-func (f *Follower) ParseToken(text string) (chain.Cursor, error) {
+// parseToken reads the text of a cursor. Errors wrap chain.ErrCursor (it is damaged)
+// or ErrOtherNetwork.
+func (f *Follower) parseToken(text string) (chain.Cursor, error) {
 	t, err := chain.ParseToken(text)
 	if err == nil && t.Magic != f.cfg.Genesis.Magic {
 		err = fmt.Errorf("%w: it has the magic %d, here it is %d", ErrOtherNetwork, t.Magic, f.cfg.Genesis.Magic)

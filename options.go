@@ -150,7 +150,7 @@ func Idle() Option { return anyOption(func(s *settings) { s.hub.Idle = true }) }
 
 // Buffer bounds how many events may wait for the loop's reader, 16,384 without it;
 // Existing's outputs are not among them. A loop that falls further behind ends with
-// a *hub.OverflowError, which carries the cursor to resume from. Blocks of many
+// a *OverflowError, which carries the cursor to resume from. Blocks of many
 // events arrive whole: a bound below what one block can hold is too small.
 func Buffer(events int) Option {
 	return anyOption(func(s *settings) {

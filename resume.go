@@ -11,7 +11,7 @@ import (
 )
 
 // AutoResume lets a slow reader's loop go on where it would end with a
-// *hub.OverflowError: the rest is read from history, as fast as the reader takes it,
+// *OverflowError: the rest is read from history, as fast as the reader takes it,
 // with no event left out and none twice. So the loop holds no more than its Buffer,
 // or what one fork takes back and corrects if that is more; Existing's outputs are
 // read one by one while the reader takes them. It ends only when the reader is more

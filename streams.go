@@ -20,7 +20,7 @@ import (
 //
 // Following is started if nobody runs it, and goes on until Close. An error is
 // yielded once, with an event that means nothing, and ends the loop: that of ctx when
-// it has ended, a *hub.OverflowError if the reader was too slow, what following
+// it has ended, an *OverflowError if the reader was too slow, what following
 // failed of. When following ends as Config asked, the loop ends without one, after
 // the last event.
 //
@@ -94,7 +94,7 @@ func loop[E, V any, O UTxOOption](ctx context.Context, f *Follower, opts []O, sr
 		}
 		src.pour(ctx, f, s, func(e E, err error) bool {
 			if err != nil {
-				return yield(none, err)
+				return yield(none, f.overflow(err))
 			}
 			return yield(wrap(e), nil)
 		})
@@ -162,7 +162,7 @@ func (f *Follower) place(s *settings) error {
 		s.hub.After = chain.Cursor{At: at, Place: chain.WholeBlock}
 		return err
 	case hub.Resume:
-		c, err := f.ParseToken(s.cursor)
+		c, err := f.parseToken(s.cursor)
 		if err != nil {
 			return fmt.Errorf("ourotail: resuming: %w", err)
 		}
