@@ -82,6 +82,21 @@ func (p pack) position(i int) chain.Position {
 	return at
 }
 
+// below returns the newest link that is not above a position, the first if all are.
+func (p pack) below(at chain.Position) int {
+	pos := p.first
+	for i := 1; i < p.len(); i++ {
+		pos.Boundary = p.flag(i)&0x80 != 0
+		if !pos.Boundary {
+			pos.Height++
+		}
+		if pos.Compare(at) > 0 {
+			return i - 1
+		}
+	}
+	return p.len() - 1
+}
+
 func (p pack) slot(i int) chain.Slot {
 	return chain.Slot(binary.BigEndian.Uint64(p.value[32+i*packEntry:]))
 }

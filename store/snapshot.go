@@ -24,6 +24,7 @@ type Snapshot struct {
 
 	mu      sync.Mutex
 	walkers []*walker // not lent
+	packs   []pack    // read last, see remember
 }
 
 // Snapshot opens the store at its present head. It waits only for the few

@@ -43,9 +43,7 @@ func (w *walker) seek(p chain.Position) error {
 	if err := w.readPack(); err != nil || !w.hasPack {
 		return err
 	}
-	for w.at > 0 && w.pack.position(w.at).Compare(p) > 0 {
-		w.at--
-	}
+	w.at = w.pack.below(p)
 	return nil
 }
 
@@ -167,15 +165,52 @@ func (v *Snapshot) LinkAt(p chain.Position) (chain.Link, bool, error) {
 			return l, found, err
 		}
 	}
+	swept := p.Compare(v.head.swept) <= 0 // then it is in a pack
+	if swept {
+		if l, ok := v.remembered(p); ok {
+			return l, true, nil
+		}
+	}
 	w := v.walker()
 	defer v.put(w)
 	if err := w.seek(p); err != nil {
 		return originLink(), false, err
 	}
+	if swept && w.hasPack {
+		v.remember(w.pack)
+	}
 	if l, ok := w.link(); ok && l.Position() == p {
 		return l, true, nil
 	}
 	return originLink(), false, nil
+}
+
+// packsKept is how many packs a snapshot remembers, 5 kB each: who reads the past
+// asks for block after block, and in between for those that made what they spend.
+const packsKept = 4
+
+// remembered looks for a block in the packs that were read last.
+func (v *Snapshot) remembered(p chain.Position) (chain.Link, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, k := range v.packs {
+		if p.Compare(k.first) < 0 || p.Height > k.first.Height+chain.Height(k.len()) {
+			continue
+		}
+		if l := k.link(k.below(p)); l.Position() == p {
+			return l, true
+		}
+	}
+	return originLink(), false
+}
+
+func (v *Snapshot) remember(k pack) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.packs) == packsKept {
+		v.packs = append(v.packs[:0], v.packs[1:]...)
+	}
+	v.packs = append(v.packs, k)
 }
 
 // Find returns the block of our chain with exactly this point, however old;
