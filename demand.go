@@ -3,14 +3,21 @@ package ourotail
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/ourotail/ourotail/follow"
+	"github.com/ourotail/ourotail/hub"
+	"github.com/ourotail/ourotail/store"
 )
 
-// ErrFollowing is returned by Run and CatchUp while another of them has not
-// returned.
-var ErrFollowing = errors.New("ourotail: this follower is being run already")
+var (
+	// ErrFollowing is returned by Run and CatchUp while another of them has not
+	// returned.
+	ErrFollowing = errors.New("ourotail: this follower is being run already")
+	// ErrClosed is wrapped by what Close has ended, or refused.
+	ErrClosed = errors.New("ourotail: the follower is closed")
+)
 
 // driver knows who follows: a caller of Run or CatchUp or, while loops want it and
 // there is no such caller, a goroutine of our own.
@@ -18,9 +25,29 @@ type driver struct {
 	mu     sync.Mutex
 	called bool // Run or CatchUp has not returned
 	wanted int  // loops and watches that live off following
-	stop   context.CancelFunc
-	done   chan struct{} // of the goroutine; nil if there is none
+	// Of the call or of the goroutine; nil if there is neither. The goroutine's stay
+	// when it has ended by itself.
+	stop   context.CancelCauseFunc
+	done   chan struct{}
 	closed bool
+}
+
+// closed tells whether Close was called.
+func (f *Follower) closed() bool {
+	f.driver.mu.Lock()
+	defer f.driver.mu.Unlock()
+	return f.driver.closed
+}
+
+// named gives an error of the hub or the store that comes of Close its name.
+func (f *Follower) named(err error) error {
+	switch {
+	case err == nil, errors.Is(err, ErrClosed):
+		return err
+	case f.closed() && (errors.Is(err, hub.ErrClosed) || errors.Is(err, store.ErrClosed)):
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return err
 }
 
 // demand has somebody follow until Close at the latest. The caller gives its
@@ -46,7 +73,7 @@ func (f *Follower) driveLocked() {
 		return
 	}
 	// It serves every loop, whatever context the first of them has: Close ends it.
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancelCause(context.Background())
 	done := make(chan struct{})
 	d.stop, d.done = stop, done
 	go func() {
@@ -61,35 +88,65 @@ func (f *Follower) driveLocked() {
 	}()
 }
 
-// take stops the goroutine, for a caller that follows in its place or for Close.
-func (f *Follower) take(closing bool) error {
+// take stops the goroutine for a caller, who follows in its place with a context
+// that stop ends, and will say that it is done.
+func (f *Follower) take(stop context.CancelCauseFunc) (done chan struct{}, err error) {
 	d := &f.driver
 	d.mu.Lock()
-	if d.called && !closing {
-		d.mu.Unlock()
-		return ErrFollowing
+	if d.closed || d.called {
+		defer d.mu.Unlock()
+		if d.closed {
+			return nil, ErrClosed
+		}
+		return nil, ErrFollowing
 	}
-	d.called, d.closed = !closing, d.closed || closing
+	stopOld, old := d.stop, d.done
+	done = make(chan struct{})
+	d.called, d.stop, d.done = true, stop, done
+	d.mu.Unlock()
+	if old != nil {
+		stopOld(nil)
+		<-old
+	}
+	return done, nil
+}
+
+// give lets the loops' goroutine follow again if it is wanted.
+func (f *Follower) give(done chan struct{}) {
+	d := &f.driver
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.called, d.stop, d.done = false, nil, nil
+	close(done)
+	f.driveLocked()
+}
+
+// halt ends following for good, whoever drives, and waits for it.
+func (f *Follower) halt() {
+	d := &f.driver
+	d.mu.Lock()
+	d.closed = true
 	stop, done := d.stop, d.done
-	d.stop, d.done = nil, nil
 	d.mu.Unlock()
 	if done != nil {
-		stop()
+		stop(ErrClosed)
 		<-done
 	}
-	return nil
 }
 
 // drive is run on behalf of a caller.
-func (f *Follower) drive(ctx context.Context, stop follow.Stop) error {
-	if err := f.take(false); err != nil {
+func (f *Follower) drive(ctx context.Context, until follow.Stop) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done, err := f.take(stop)
+	if err != nil {
 		return err
 	}
-	defer func() {
-		f.driver.mu.Lock()
-		defer f.driver.mu.Unlock()
-		f.driver.called = false
-		f.driveLocked()
-	}()
-	return f.run(ctx, stop)
+	defer f.give(done)
+	err = f.run(ctx, until)
+	var fatal *follow.FatalError // the last commit failed: that is no clean end
+	if cause := context.Cause(ctx); cause == ErrClosed && errors.Is(err, ctx.Err()) && !errors.As(err, &fatal) {
+		return ErrClosed
+	}
+	return err
 }

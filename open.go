@@ -44,8 +44,8 @@ type Config struct {
 	Until     *chain.Height // end Run once this height is committed; nil for never
 	ExitAtTip bool          // end Run once the node has no more blocks
 
-	// Brake, if set, is called between batches and may wait: the owner of a slow
-	// reader holds following back, with no lock held.
+	// Brake, if set, is called between batches and may wait until ctx ends: the owner
+	// of a slow reader holds following back, with no lock held.
 	Brake func(ctx context.Context) error
 
 	// IndexProgress, if set, is told how much of the first index build is done,
@@ -153,6 +153,10 @@ func (f *Follower) prepare(ctx context.Context) error {
 	for _, o := range g.Outputs[:g.AVVM] {
 		avvm = append(avvm, o.Ref)
 	}
+	var brake func(context.Context) error
+	if f.cfg.Brake != nil {
+		brake = f.brake
+	}
 	f.follow = follow.New(follow.Config{
 		Dial:            f.dial,
 		Store:           storage,
@@ -161,7 +165,7 @@ func (f *Follower) prepare(ctx context.Context) error {
 		K:               chain.Height(g.K),
 		ByronEpochSlots: g.ByronEpochSlots,
 		AVVM:            avvm,
-		Brake:           f.cfg.Brake,
+		Brake:           brake,
 		Near:            func() { f.nearOnce.Do(func() { close(f.near) }) },
 		Quarantine:      f.quarantine,
 		Retry:           f.retry,
@@ -256,8 +260,8 @@ func (f *Follower) quarantine(raw []byte) (string, error) {
 	return name, os.WriteFile(name, raw, 0o600)
 }
 
-// Run follows until ctx ends, what Config asked for is reached (nil), or a
-// person must act. Once the head comes within k of the node's tip the indexes
+// Run follows until ctx ends, Close is called (ErrClosed), what Config asked for is
+// reached (nil), or a person must act. Once the head comes within k of the node's tip the indexes
 // are built beside it; a Run that ends at the tip waits for them.
 // While Run drives nobody else does: a second call is refused with ErrFollowing.
 func (f *Follower) Run(ctx context.Context) error { return f.drive(ctx, f.configured()) }
@@ -330,10 +334,26 @@ func (f *Follower) buildIndexes(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the subscriptions, and following if loops started it, and closes the
-// data directory. Run must have returned.
+// brake is Config.Brake, which is left to itself once ctx has ended: it may be the
+// one that closes the follower, and Close waits for Run.
+func (f *Follower) brake(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- f.cfg.Brake(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close ends following, waits until Run or CatchUp have returned, which they do with
+// ErrClosed, ends the subscriptions, and closes the data directory. Calling it again
+// does nothing. It may be called from the body of a loop and from Config.Brake, but
+// neither from a function that a View calls nor from Config.IndexProgress: those hold
+// the directory open.
 func (f *Follower) Close() error {
-	_ = f.take(true)
+	f.halt()
 	f.hub.CloseAll()
 	f.die()
 	return f.Dir.Close()

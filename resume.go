@@ -145,36 +145,79 @@ func (f *Follower) seed(ctx context.Context, at chain.At, q query.UTxO, yield fu
 	if err != nil {
 		return false, err
 	}
-	defer v.Close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(f.life, stop)()
 	limit := f.State().Highest - chain.Height(f.cfg.Genesis.K)
 	var held *chain.UTxOEvent // one is held back: the last has to be marked
 	more = true
-	errLeft := errors.New("the reader has left")
-	give := func(last bool) error {
-		if held == nil {
-			return nil
+	give := func() {
+		if more && held != nil {
+			more = yield(*held, nil)
 		}
-		if last {
-			held.Mark, held.NoCursor = &at, false
-		}
-		if more = yield(*held, nil); !more {
-			return errLeft
-		}
-		return nil
 	}
-	err = v.UTxOs(ctx, q, func(u *chain.UTxO) error {
-		err := give(false)
-		held = &chain.UTxOEvent{Kind: chain.Created, Because: chain.Seed, UTxO: u, At: u.At, Base: &at, NoCursor: true}
-		if u.At.Height <= limit {
-			held.At = chain.Origin
+	rows, ended := readSeed(ctx, v, q)
+	for some := range rows {
+		for _, u := range some {
+			give()
+			held = &chain.UTxOEvent{Kind: chain.Created, Because: chain.Seed, UTxO: u, At: u.At, Base: &at, NoCursor: true}
+			if u.At.Height <= limit {
+				held.At = chain.Origin
+			}
 		}
-		return err
-	})
-	if err == nil {
-		err = give(true)
+		if !more {
+			stop()
+		}
 	}
-	if errors.Is(err, errLeft) {
-		err = nil
+	err = <-ended
+	switch {
+	case !more:
+		return false, nil
+	case f.life.Err() != nil:
+		return false, ErrClosed
+	case err == nil && held != nil:
+		held.Mark, held.NoCursor = &at, false
+		give()
 	}
 	return more, err
+}
+
+// seedRows is how many outputs of a seed are read at a time.
+const seedRows = 64
+
+// readSeed reads and closes a view on a goroutine of its own, no faster than it is
+// read and until ctx ends: whoever is in the middle of a seed may close the follower,
+// which waits for what reads the store.
+func readSeed(ctx context.Context, v *View, q query.UTxO) (rows <-chan []*chain.UTxO, ended <-chan error) {
+	out, end := make(chan []*chain.UTxO), make(chan error, 1)
+	go func() {
+		defer close(out)
+		defer v.Close()
+		var some []*chain.UTxO
+		hand := func() error {
+			select {
+			case out <- some:
+				some = nil
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		err := v.UTxOs(ctx, q, func(u *chain.UTxO) error {
+			if some = append(some, u); len(some) == seedRows {
+				return hand()
+			}
+			select {
+			case out <- some: // the reader waits
+				some = nil
+			default:
+			}
+			return nil
+		})
+		if err == nil && len(some) > 0 {
+			err = hand()
+		}
+		end <- err
+	}()
+	return out, end
 }

@@ -189,7 +189,7 @@ func (s *spliced[E]) goOn(ctx context.Context, local bool) (waits bool, err erro
 		}
 		switch {
 		case s.f.life.Err() != nil:
-			return false, s.failed(fmt.Errorf("%w: the follower was closed before the past was given whole", hub.ErrClosed))
+			return false, s.failed(fmt.Errorf("%w: before the past was given whole: %w", ErrClosed, hub.ErrClosed))
 		case s.ctx.Err() != nil:
 			return false, hub.ErrCancelled
 		case ctx.Err() != nil:

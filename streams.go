@@ -89,12 +89,12 @@ func loop[E, V any, O UTxOOption](ctx context.Context, f *Follower, opts []O, sr
 			err = f.reachTip(ctx)
 		}
 		if err != nil {
-			yield(none, err)
+			yield(none, f.named(err))
 			return
 		}
 		src.pour(ctx, f, s, func(e E, err error) bool {
 			if err != nil {
-				return yield(none, f.overflow(err))
+				return yield(none, f.named(f.overflow(err)))
 			}
 			return yield(wrap(e), nil)
 		})
@@ -225,7 +225,7 @@ func (f *Follower) reachTip(ctx context.Context) error {
 	for {
 		at, err := tips.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return hub.ErrClosed
+			return f.named(hub.ErrClosed)
 		}
 		if err != nil || at.Height >= tip.Height {
 			return err

@@ -216,7 +216,8 @@ var errForked = errors.New("a fork came between")
 
 // anywhere subscribes to the live hub, where it has what the reader begins with, or in
 // the past.
-func anywhere[E any](f *Follower, opts hub.Options, subscribe func(*hub.Hub, hub.Options) (hub.Stream[E], error), live func() (hub.Stream[E], error)) (hub.Stream[E], error) {
+func anywhere[E any](f *Follower, opts hub.Options, subscribe func(*hub.Hub, hub.Options) (hub.Stream[E], error), live func() (hub.Stream[E], error)) (_ hub.Stream[E], err error) {
+	defer func() { err = f.named(err) }()
 	for {
 		at, direct, err := f.begin(&opts)
 		if err != nil {
@@ -249,7 +250,8 @@ func (f *Follower) Capabilities() hub.Capabilities { return f.hub.Capabilities()
 
 // SubscribeParams subscribes to the protocol parameters, where Capabilities say so.
 func (f *Follower) SubscribeParams() (hub.Subscription[hub.ProtocolParams], error) {
-	return f.hub.SubscribeParams()
+	sub, err := f.hub.SubscribeParams()
+	return sub, f.named(err)
 }
 
 // SubscribeStatus subscribes to what becomes of a transaction, where Capabilities
@@ -257,11 +259,14 @@ func (f *Follower) SubscribeParams() (hub.Subscription[hub.ProtocolParams], erro
 func (f *Follower) SubscribeStatus(id chain.TxID) (sub hub.Subscription[hub.TxStatus], err error) {
 	f.follow.Locked(func() { sub, err = f.hub.SubscribeStatus(id) })
 	f.lookIntoMempool()
-	return sub, err
+	return sub, f.named(err)
 }
 
 // SubscribeTips subscribes to the newest committed block.
-func (f *Follower) SubscribeTips() (hub.Subscription[chain.Tip], error) { return f.hub.SubscribeTip() }
+func (f *Follower) SubscribeTips() (hub.Subscription[chain.Tip], error) {
+	sub, err := f.hub.SubscribeTip()
+	return sub, f.named(err)
+}
 
 // Progress tells how following gets on.
 func (f *Follower) Progress() follow.Status { return f.follow.Status() }

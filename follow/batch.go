@@ -1,10 +1,12 @@
 package follow
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/resolve"
 )
 
 // batch is what has been walked and resolved but not committed.
@@ -69,8 +71,7 @@ func (f *Follower) forward(m chain.Message) error {
 	}
 	if err := f.resolver.Block(e); err != nil {
 		f.open.recycle(e)
-		return &FatalError{Op: "resolving inputs", At: link.At(), Cause: err,
-			Hint: "if this node is on the right network, the data directory was filled from another chain or is damaged: ourotail check tells which, --resync starts over"}
+		return unresolved(link.At(), err)
 	}
 	if err := f.points.Extend(link); err != nil {
 		return err
@@ -79,6 +80,17 @@ func (f *Follower) forward(m chain.Message) error {
 	f.open.bytes += len(m.Raw)
 	f.open.journal = e.Journal
 	return nil
+}
+
+// unresolved is the end for a block whose inputs could not be resolved. Only what the
+// store says of an input speaks against the store: that it could not be asked does not.
+func unresolved(at chain.At, err error) error {
+	fatal := &FatalError{Op: "resolving inputs", At: at, Cause: err}
+	var input *resolve.InputError
+	if errors.As(err, &input) {
+		fatal.Hint = "if this node is on the right network, the data directory was filled from another chain or is damaged: ourotail check tells which, --resync starts over"
+	}
+	return fatal
 }
 
 // commitLast commits what is open and ends the run.

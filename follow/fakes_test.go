@@ -150,6 +150,7 @@ type fakeStore struct {
 	gathers   int
 	hidden    int    // newest blocks that are not on disk
 	fail      error  // of the next Commit or Rollback
+	unread    error  // of Outputs
 	halfway   int    // blocks that a failing Rollback undoes before
 	undoing   func() // called there
 }
@@ -163,6 +164,9 @@ func newFakeStore(k chain.Height, genesis []chain.Output) *fakeStore {
 }
 
 func (s *fakeStore) Outputs(want []*chain.Output) (int, error) {
+	if s.unread != nil {
+		return -1, s.unread
+	}
 	for i, w := range want {
 		o, ok := s.set[w.Ref]
 		if !ok {

@@ -534,3 +534,16 @@ func TestFailedCommitPublishesNothing(t *testing.T) {
 		t.Error("something was flushed, or nobody was failed")
 	}
 }
+
+// TestAStoreThatCannotBeAskedIsNotCalledDamaged: only an input that it does not have is
+// a reason to speak of starting over.
+func TestAStoreThatCannotBeAskedIsNotCalledDamaged(t *testing.T) {
+	w := newWorld(t, 20, forge.Options{EpochBlocks: 50})
+	w.extend(t, 30)
+	w.store.unread = errors.New("the store is closed")
+	err := w.follower().Run(t.Context(), atTip)
+	var fatal *FatalError
+	if !errors.Is(err, w.store.unread) || !errors.As(err, &fatal) || fatal.Hint != "" {
+		t.Errorf("got %v", err)
+	}
+}
