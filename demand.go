@@ -17,6 +17,9 @@ var (
 	ErrFollowing = errors.New("ourotail: this follower is being run already")
 	// ErrClosed is wrapped by what Close has ended, or refused.
 	ErrClosed = errors.New("ourotail: the follower is closed")
+	// ErrEnded is wrapped when following has ended as Config asked, or
+	// CloseSubscriptions was called, and what is asked for would need it to go on.
+	ErrEnded = errors.New("ourotail: following has ended, open the follower anew")
 )
 
 // driver knows who follows: a caller of Run or CatchUp or, while loops want it and
@@ -39,15 +42,26 @@ func (f *Follower) closed() bool {
 	return f.driver.closed
 }
 
-// named gives an error of the hub or the store that comes of Close its name.
+// named gives an error of the hub or the store that comes of the end its name.
 func (f *Follower) named(err error) error {
 	switch {
-	case err == nil, errors.Is(err, ErrClosed):
+	case err == nil, errors.Is(err, ErrClosed), errors.Is(err, ErrEnded):
 		return err
 	case f.closed() && (errors.Is(err, hub.ErrClosed) || errors.Is(err, store.ErrClosed)):
 		return fmt.Errorf("%w: %w", ErrClosed, err)
+	case errors.Is(err, hub.ErrClosed):
+		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	return err
+}
+
+// over tells why nothing more is published; nil as long as it is.
+func (f *Follower) over() error {
+	tips, err := f.hub.SubscribeTip()
+	if err == nil {
+		tips.Cancel()
+	}
+	return f.named(err)
 }
 
 // demand has somebody follow until Close at the latest. The caller gives its

@@ -29,6 +29,7 @@ type settings struct {
 	point   *chain.Point
 	cursor  string
 	resumes bool // by itself
+	late    bool // following had ended when the loop began
 	err     error
 }
 

@@ -22,7 +22,8 @@ import (
 // yielded once, with an event that means nothing, and ends the loop: that of ctx when
 // it has ended, an *OverflowError if the reader was too slow, what following
 // failed of. When following ends as Config asked, the loop ends without one, after
-// the last event.
+// the last event; so does one that begins later, unless it begins at the tip, where
+// nothing more will happen: its error wraps ErrEnded.
 //
 // The output an event names is shared and must not be written to.
 func (f *Follower) UTxOs(ctx context.Context, q query.UTxO, opts ...UTxOOption) iter.Seq2[UTxOEvent, error] {
@@ -85,10 +86,11 @@ func loop[E, V any, O UTxOOption](ctx context.Context, f *Follower, opts []O, sr
 			err = f.place(s)
 		}
 		if err == nil && s.hub.Start == hub.Tip {
+			s.late = f.over() != nil
 			defer f.demand()()
 			err = f.reachTip(ctx)
 		}
-		if err != nil {
+		if err != nil && !s.ended(err) {
 			yield(none, f.named(err))
 			return
 		}
@@ -99,6 +101,17 @@ func loop[E, V any, O UTxOOption](ctx context.Context, f *Follower, opts []O, sr
 			return yield(wrap(e), nil)
 		})
 	}
+}
+
+// ended tells whether a start at the tip can do with what there is, following having
+// ended before it got there: outputs that exist are read all the same, and a loop
+// that was there in time has missed nothing.
+func (s *settings) ended(err error) bool {
+	if s.hub.Start != hub.Tip || !errors.Is(err, ErrEnded) || s.late && s.hub.Seed == hub.NoSeed {
+		return false
+	}
+	s.resumes = true
+	return true
 }
 
 // pour yields a source's events until it ends or the reader does.
@@ -115,6 +128,10 @@ func (src source[E]) pour(ctx context.Context, f *Follower, s *settings, yield f
 		return
 	}
 	sub, err := src.subscribe(s.hub)
+	if err != nil && s.ended(err) {
+		src.pour(ctx, f, s, yield)
+		return
+	}
 	if err != nil {
 		yield(none, err)
 		return

@@ -146,7 +146,8 @@ func (f *Follower) genesisRows(q query.UTxO) ([]*chain.UTxO, error) {
 // does: in an archive to origin, otherwise to the floor, k below the highest block.
 // What lies further back than a few blocks is replayed while it is read; it needs the
 // node. Refusals wrap *hub.OlderError, *hub.OrphanedError, hub.ErrUnknownPoint,
-// ErrForgotten or ErrFuture.
+// ErrForgotten or ErrFuture. When following has ended as Config asked such a start is
+// given what there is, and ends; one at the tip is refused with ErrEnded.
 func (f *Follower) SubscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Options) (hub.Stream[chain.UTxOEvent], error) {
 	if opts.Seed == hub.SeedNow {
 		return nil, errors.New("ourotail: ask for hub.SeedLater; the rows are read here")
@@ -158,19 +159,33 @@ func (f *Follower) SubscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Op
 				if err != nil {
 					return nil, err
 				}
-				if result != hub.SeedStale {
+				if result == hub.SeedIgnored { // the hub may have ended, and would end without the rows
+					err = f.over()
+				}
+				if result != hub.SeedStale && err == nil {
 					return sub, nil
 				}
-				sub.Cancel() // a fork came between; read again
+				sub.Cancel()
+				if err != nil {
+					return nil, err
+				}
+				// A fork came between; read again.
 			}
 		})
 }
 
 // hasPassed tells whether the hub could no longer begin where begin had just said that
-// it could, since following has gone on: an archive replays from there.
+// it could: following has gone on, and an archive replays from there; or it has ended,
+// and what was committed is given all the same.
 func (f *Follower) hasPassed(o *hub.Options, err error) bool {
+	if o.Start == hub.Tip || err == nil {
+		return false
+	}
+	if errors.Is(err, hub.ErrClosed) {
+		return !f.closed()
+	}
 	var older *hub.OlderError
-	return o.Start != hub.Tip && f.store.State().Archive && (errors.As(err, &older) || errors.Is(err, hub.ErrReach))
+	return f.store.State().Archive && (errors.As(err, &older) || errors.Is(err, hub.ErrReach))
 }
 
 func (f *Follower) subscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Options) (sub *hub.UTxOSubscription, result hub.SeedResult, err error) {
@@ -272,7 +287,8 @@ func (f *Follower) SubscribeTips() (hub.Subscription[chain.Tip], error) {
 func (f *Follower) Progress() follow.Status { return f.follow.Status() }
 
 // CloseSubscriptions ends every subscription cleanly: readers get what is
-// buffered, then the end. Nothing can be subscribed to afterwards.
+// buffered, then the end. Afterwards nothing can be subscribed to but the past, which
+// ends with the newest block, and nobody can follow: errors wrap ErrEnded.
 func (f *Follower) CloseSubscriptions() { f.hub.CloseAll() }
 
 // Find returns our block with exactly this point, as subscriptions know it: a
