@@ -55,14 +55,17 @@ func (f *Follower) named(err error) error {
 	return err
 }
 
-// over tells why nothing more is published; nil as long as it is.
-func (f *Follower) over() error {
+// ended tells why nothing more is published; nil as long as it is.
+func (f *Follower) ended() error {
 	tips, err := f.hub.SubscribeTip()
 	if err == nil {
 		tips.Cancel()
 	}
-	return f.named(err)
+	return err
 }
+
+// over is ended in the words of the library.
+func (f *Follower) over() error { return f.named(f.ended()) }
 
 // demand has somebody follow until Close at the latest. The caller gives its
 // demand up when it no longer reads.
@@ -83,7 +86,7 @@ func (f *Follower) demand() (release func()) {
 // is not started again: it has ended every subscription.
 func (f *Follower) driveLocked() {
 	d := &f.driver
-	if d.called || d.closed || d.wanted == 0 || d.done != nil {
+	if d.called || d.closed || d.wanted == 0 || d.done != nil || f.ended() != nil {
 		return
 	}
 	// It serves every loop, whatever context the first of them has: Close ends it.
@@ -157,6 +160,9 @@ func (f *Follower) drive(ctx context.Context, until follow.Stop) error {
 		return err
 	}
 	defer f.give(done)
+	if err := f.over(); err != nil { // a block that is committed could not be published
+		return err
+	}
 	err = f.run(ctx, until)
 	var fatal *follow.FatalError // the last commit failed: that is no clean end
 	if cause := context.Cause(ctx); cause == ErrClosed && errors.Is(err, ctx.Err()) && !errors.As(err, &fatal) {

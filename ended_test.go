@@ -128,6 +128,24 @@ func TestWhatNeedsMoreIsRefusedAfterTheEnd(t *testing.T) {
 	refused("a subscription", err)
 }
 
+// Run after a loop has followed to the tip takes no block that it could not publish.
+func TestRunIsRefusedAfterTheEnd(t *testing.T) {
+	s, f := ended(t, false, 20)
+	before := f.State().Head
+	if err := s.chain.Extend(3); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Run(t.Context()); !errors.Is(err, ourotail.ErrEnded) {
+		t.Errorf("Run: %v", err)
+	}
+	if err := f.CatchUp(t.Context(), before.Height+1); !errors.Is(err, ourotail.ErrEnded) {
+		t.Errorf("CatchUp: %v", err)
+	}
+	if now := f.State().Head; now != before {
+		t.Errorf("it went from %v to %v", before.At(), now.At())
+	}
+}
+
 // Who is closed before the end is given is told so.
 func TestCloseBeforeTheRestIsGiven(t *testing.T) {
 	_, f := ended(t, true, 100)

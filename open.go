@@ -263,7 +263,9 @@ func (f *Follower) quarantine(raw []byte) (string, error) {
 // Run follows until ctx ends, Close is called (ErrClosed), what Config asked for is
 // reached (nil), or a person must act. Once the head comes within k of the node's tip the indexes
 // are built beside it; a Run that ends at the tip waits for them.
-// While Run drives nobody else does: a second call is refused with ErrFollowing.
+// While Run drives nobody else does: a second call is refused with ErrFollowing. So
+// is one after a loop's following has ended as Config asked, with ErrEnded, or of an
+// error, with that.
 func (f *Follower) Run(ctx context.Context) error { return f.drive(ctx, f.configured()) }
 
 // configured is where Config ends following.
