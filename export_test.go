@@ -41,3 +41,6 @@ type hookedNode struct{ h Hooks }
 
 func (n hookedNode) dial(ctx context.Context) (follow.Conn, error) { return n.h.Dial(ctx) }
 func (n hookedNode) tip(ctx context.Context) (chain.Tip, error)    { return n.h.Tip(ctx) }
+
+// HealthAt is Health as it would be at another time, were nothing to happen until then.
+func (f *Follower) HealthAt(clock time.Time) Health { return f.healthAt(clock) }

@@ -35,20 +35,27 @@ type Health struct {
 	// healthy: after a while the node is asked over a second connection.
 	QuietSeconds float64 `json:"quiet_seconds"`
 	Probe        string  `json:"probe,omitempty"` // what it answered last
+	// HeldBackSeconds is how long a slow reader has held following back
+	// (Config.Brake). Of the node's tip nothing is known meanwhile.
+	HeldBackSeconds float64 `json:"held_back_seconds,omitempty"`
 	LastError    string  `json:"last_error,omitempty"`
 	Undecodable  string  `json:"undecodable,omitempty"` // where the bytes of a block are that does not decode
 	DiskFree     uint64  `json:"disk_free_bytes"`
 }
 
-// lagAllowed is how many blocks behind the node's tip is still called ok, and
-// diskLow below how many free bytes somebody should look.
+// lagAllowed is how many blocks behind the node's tip is still called ok,
+// heldAllowed how long a reader may hold following back, and diskLow below how many
+// free bytes somebody should look.
 const (
-	lagAllowed = 5
-	diskLow    = 1 << 30
+	lagAllowed  = 5
+	heldAllowed = 5 * time.Second
+	diskLow     = 1 << 30
 )
 
 // Health describes the follower now.
-func (f *Follower) Health() Health {
+func (f *Follower) Health() Health { return f.healthAt(time.Now()) }
+
+func (f *Follower) healthAt(clock time.Time) Health {
 	now := f.Progress()
 	h := Health{Grade: Healthy, LagBlocks: -1, LagSlots: -1, Probe: f.watch.answer()}
 	worse := func(g Grade, format string, args ...any) {
@@ -79,12 +86,18 @@ func (f *Follower) Health() Health {
 	}
 	if !now.TipSeen.IsZero() {
 		h.LagBlocks = int64(max(now.Tip.Height-now.Head.Height, 0))
-		h.QuietSeconds = time.Since(now.TipSeen).Seconds()
+		h.QuietSeconds = clock.Sub(now.TipSeen).Seconds()
 		if h.Connected && h.LagBlocks > lagAllowed {
 			worse(Degraded, "%d blocks behind the node", h.LagBlocks)
 		}
 	}
-	if slot, ok := f.slotNow(time.Now()); ok {
+	if !now.Braked.IsZero() {
+		held := clock.Sub(now.Braked)
+		if h.HeldBackSeconds = held.Seconds(); held > heldAllowed {
+			worse(Degraded, "held back by a reader for %s", held.Round(time.Second))
+		}
+	}
+	if slot, ok := f.slotNow(clock); ok {
 		h.LagSlots = max(int64(slot)-int64(now.Head.Point.Slot), 0)
 	}
 	if err := f.watch.failure(now.TipSeen); err != nil {

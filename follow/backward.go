@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/ourotail/ourotail/chain"
 )
@@ -33,9 +34,19 @@ func (f *Follower) message(ctx context.Context, m chain.Message) error {
 }
 
 func (f *Follower) commitAndBrake(ctx context.Context) error {
-	if err := f.commitOrGather(); err != nil || f.cfg.Brake == nil {
+	if err := f.commitOrGather(); err != nil {
 		return err
 	}
+	return f.brake(ctx)
+}
+
+// brake waits for as long as the owner says.
+func (f *Follower) brake(ctx context.Context) error {
+	if f.cfg.Brake == nil {
+		return nil
+	}
+	f.status.update(func(s *Status) { s.Braked = time.Now() })
+	defer f.status.update(func(s *Status) { s.Braked = time.Time{} })
 	return f.cfg.Brake(ctx)
 }
 

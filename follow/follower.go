@@ -212,10 +212,8 @@ func (f *Follower) session(ctx context.Context) (err error) {
 	}
 	defer f.workEnds()
 	for {
-		if f.cfg.Brake != nil {
-			if err := f.cfg.Brake(ctx); err != nil {
-				return err
-			}
+		if err := f.brake(ctx); err != nil {
+			return err
 		}
 		f.workEnds()
 		msgs, err := conn.Next(ctx)

@@ -29,6 +29,7 @@ type Status struct {
 	Newest    chain.Link // newest block taken: far from the tip it may not be on disk yet
 	Tip       chain.Tip  // the node's, as last heard
 	TipSeen   time.Time  // when it was heard
+	Braked    time.Time  // since when Config.Brake has held following back, and the node is not listened to; zero while it does not
 	LastBlock time.Time  // when a block was last committed
 	LastError error      // of the last session that failed; nil once blocks come again
 	Failures  int        // sessions that failed in a row
