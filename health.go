@@ -38,9 +38,9 @@ type Health struct {
 	// HeldBackSeconds is how long a slow reader has held following back
 	// (Config.Brake). Of the node's tip nothing is known meanwhile.
 	HeldBackSeconds float64 `json:"held_back_seconds,omitempty"`
-	LastError    string  `json:"last_error,omitempty"`
-	Undecodable  string  `json:"undecodable,omitempty"` // where the bytes of a block are that does not decode
-	DiskFree     uint64  `json:"disk_free_bytes"`
+	LastError       string  `json:"last_error,omitempty"`
+	Undecodable     string  `json:"undecodable,omitempty"` // where the bytes of a block are that does not decode
+	DiskFree        uint64  `json:"disk_free_bytes"`
 }
 
 // lagAllowed is how many blocks behind the node's tip is still called ok,
