@@ -13,6 +13,9 @@ type Dir struct {
 	path  string
 }
 
+// dir is Dir where it is embedded: its methods are seen, it is not.
+type dir = Dir
+
 // OpenDir opens an existing data directory for reading. It is held until Close:
 // nobody can follow into it meanwhile. An error wraps store.ErrNoStore if there
 // is none and is a *store.HeldError if another process holds it.

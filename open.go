@@ -60,7 +60,7 @@ type Config struct {
 // Follower keeps one data directory up to date with one node. Make one with
 // Open and drive it with Run; everything else may be called from any goroutine.
 type Follower struct {
-	Dir
+	dir     // its Close would close the store under the hub, so nobody else reaches it
 	cfg     Config
 	hub     *hub.Hub
 	journal *journalBlocks  // made by openHub, like life
@@ -120,7 +120,7 @@ func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, er
 	if err != nil {
 		return nil, err
 	}
-	f := &Follower{Dir: Dir{store: st, path: cfg.DataDir}, room: room, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: newWatch(cfg.Trial.Waits()),
+	f := &Follower{dir: Dir{store: st, path: cfg.DataDir}, room: room, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: newWatch(cfg.Trial.Waits()),
 		calendar: newCalendar(g), followed: make(chan struct{}, 1)}
 	f.node = socketNode{f.nodeConfig()}
 	if adapt != nil {
@@ -358,5 +358,5 @@ func (f *Follower) Close() error {
 	f.halt()
 	f.hub.CloseAll()
 	f.die()
-	return f.Dir.Close()
+	return f.dir.Close()
 }

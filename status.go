@@ -95,7 +95,7 @@ func retention(st store.State) string {
 
 // Status describes the directory and the follower.
 func (f *Follower) Status(ctx context.Context, digest bool) (Status, error) {
-	s, err := f.Dir.Status(ctx, digest)
+	s, err := f.dir.Status(ctx, digest)
 	now := f.Progress()
 	s.Running, s.Phase = true, string(now.Phase)
 	h := f.Health()
