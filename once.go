@@ -17,11 +17,11 @@ type WatchKind uint8
 
 // The kinds. On one branch of the chain a watch gives its updates, Confirmed, and
 // Done, in this order and each once. NegativeConf takes all of it back: it begins
-// anew.
+// anew. Zero is the kind of no event, such as comes with an error.
 const (
 	// Update: it is in a block, and Left more are wanted, fewer each time. The first
 	// comes with the block itself; none with a depth of 0.
-	Update WatchKind = iota
+	Update WatchKind = iota + 1
 	// Confirmed: as many blocks as were asked for lie on top.
 	Confirmed
 	// NegativeConf: a fork has undone its block, with Depth blocks on top.
@@ -30,7 +30,7 @@ const (
 	Done
 )
 
-var watchNames = [...]string{"update", "confirmed", "negative", "done"}
+var watchNames = [...]string{"none", "update", "confirmed", "negative", "done"}
 
 // String returns the kind in lower case.
 func (k WatchKind) String() string {

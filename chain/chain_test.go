@@ -106,3 +106,21 @@ func compare(i, j int) int {
 	}
 	return 0
 }
+
+// An event that was never filled in is none: not a creation.
+func TestTheZeroEventIsNone(t *testing.T) {
+	var u UTxOEvent
+	var tx TxEvent
+	var b BlockEvent
+	for _, k := range []EventKind{u.Kind, tx.Kind, b.Kind} {
+		if k == Created || k.String() != "none" {
+			t.Errorf("it is %v", k)
+		}
+	}
+	if got := EventKind(200).String(); got != "event(200)" {
+		t.Error(got)
+	}
+	if _, ok := u.Cursor(); !ok || u.ID() == "" || tx.ID() == "" || b.ID() == "" {
+		t.Error("it has no cursor or name")
+	}
+}

@@ -7,9 +7,10 @@ type EventKind uint8
 
 // The kinds of event (contract 4.1). RolledBack and Idle belong to every kind
 // of subscription, Created and Spent to those for outputs, Included to those
-// for transactions, Applied to those for blocks.
+// for transactions, Applied to those for blocks. Zero is the kind of no event, such as
+// comes with an error.
 const (
-	Created EventKind = iota
+	Created EventKind = iota + 1
 	Spent
 	Included
 	Applied
@@ -17,7 +18,7 @@ const (
 	Idle
 )
 
-var eventNames = [...]string{"created", "spent", "included", "applied", "rolledback", "idle"}
+var eventNames = [...]string{"none", "created", "spent", "included", "applied", "rolledback", "idle"}
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
