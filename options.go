@@ -47,7 +47,11 @@ const defaultBuffer = 1 << 14
 
 func settle[O UTxOOption](opts []O) (*settings, error) {
 	s := &settings{hub: hub.Options{Bound: defaultBuffer, AcceptScan: true}}
-	for _, o := range opts {
+	for i, o := range opts {
+		if any(o) == nil { // left out, or forgotten? The loop would begin at the tip
+			s.refuse("option %d of %d is nil", i+1, len(opts))
+			continue
+		}
 		o.apply(s)
 	}
 	return s, s.err
@@ -92,6 +96,14 @@ func From(p chain.Point) Option {
 // Errors wrap chain.ErrCursor for a text that is no cursor, ErrOtherNetwork for one of
 // another network, and ErrFuture for one from ahead of this directory; see From for
 // cursors out of reach.
+//
+// An empty text is no cursor either: a program that has none yet says where it wants to
+// begin, and one that has lost its own had better not begin anywhere unnoticed.
+//
+//	start := ourotail.FromOrigin()
+//	if kept != "" {
+//		start = ourotail.Resume(kept)
+//	}
 func Resume(cursor string) Option {
 	return anyOption(func(s *settings) {
 		s.begin("Resume", hub.Resume)

@@ -180,6 +180,9 @@ func (f *Follower) place(s *settings) error {
 		return err
 	case hub.Resume:
 		c, err := f.parseToken(s.cursor)
+		if err != nil && s.cursor == "" {
+			return fmt.Errorf("ourotail: resuming: %w: while there is none yet say where to begin: FromOrigin, FromTip, From or Existing", err)
+		}
 		if err != nil {
 			return fmt.Errorf("ourotail: resuming: %w", err)
 		}

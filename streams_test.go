@@ -3,6 +3,7 @@ package ourotail_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -191,6 +192,8 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"no buffer":          {[]ourotail.UTxOOption{ourotail.Buffer(0)}, ourotail.ErrOption},
 		"negative":           {[]ourotail.UTxOOption{ourotail.Confirmations(-1)}, ourotail.ErrOption},
 		"too deep":           {[]ourotail.UTxOOption{ourotail.FromOrigin(), ourotail.Confirmations(1 << 20)}, hub.ErrUnsupported},
+		"nil":                {[]ourotail.UTxOOption{ourotail.FromOrigin(), nil}, ourotail.ErrOption},
+		"no cursor yet":      {[]ourotail.UTxOOption{ourotail.Resume("")}, chain.ErrCursor},
 		"no cursor":          {[]ourotail.UTxOOption{ourotail.Resume("42:origin:00000000")}, chain.ErrCursor},
 		"an unknown point":   {[]ourotail.UTxOOption{ourotail.From(chain.Point{Slot: 1, Hash: chain.Hash{1}})}, ourotail.ErrForgotten},
 		"an unknown network": {[]ourotail.UTxOOption{ourotail.Resume(chain.Token{Magic: 7, Cursor: chain.Cursor{At: chain.Origin}}.String())}, ourotail.ErrOtherNetwork},
@@ -201,6 +204,9 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 		if err == nil || !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if name == "no cursor yet" && !strings.Contains(err.Error(), "FromOrigin") {
+			t.Errorf("it does not say what to do: %v", err)
 		}
 	}
 }
