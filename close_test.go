@@ -158,16 +158,18 @@ func TestLoopsOfAClosedFollower(t *testing.T) {
 		"from origin":  {ourotail.FromOrigin()},
 	} {
 		var last error
-		for _, err := range f.UTxOs(t.Context(), query.Everything(), opts...) {
-			last = err
+		for ev, err := range f.UTxOs(t.Context(), query.Everything(), opts...) {
+			if last = err; ev.Kind.String() != "none" {
+				t.Errorf("with the error comes %v", ev.Kind)
+			}
 		}
 		if !errors.Is(last, ourotail.ErrClosed) {
 			t.Errorf("%s: %v", name, last)
 		}
 	}
-	for _, err := range f.WatchTx(t.Context(), chain.TxID{}, 0) {
-		if !errors.Is(err, ourotail.ErrClosed) {
-			t.Errorf("a watch: %v", err)
+	for ev, err := range f.WatchTx(t.Context(), chain.TxID{}, 0) {
+		if !errors.Is(err, ourotail.ErrClosed) || ev.Kind.String() != "none" {
+			t.Errorf("a watch: %v, %v", ev.Kind, err)
 		}
 	}
 }

@@ -17,6 +17,9 @@
 // want to drive following themselves call Run; those that want to poll, or be woken,
 // use the Subscribe methods.
 //
+// A node that is not there, or not where SocketPath says, is waited for: nothing is
+// yielded and nothing fails. Give Config a Logger, which is told, or ask Health.
+//
 // # Forks
 //
 // A fork is an event, RolledBack: what lies above the point that it names has not

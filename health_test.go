@@ -57,3 +57,27 @@ func TestAFollowerThatIsHeldBackIsNotWell(t *testing.T) {
 		}
 	})
 }
+
+// A socket path with nobody behind it is waited for in silence: health tells.
+func TestHealthTellsOfASocketThatIsNotThere(t *testing.T) {
+	n := startNode()
+	defer n.Stop()
+	n.Config.SocketPath += ".wrong"
+	f, err := ourotail.Open(t.Context(), n.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ran := make(chan error, 1)
+	go func() { ran <- f.Run(t.Context()) }()
+	within(t, "the first attempt", func() {
+		for h := f.Health(); h.Grade != ourotail.Unhealthy || !strings.Contains(h.LastError, "wrong"); h = f.Health() {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	select {
+	case err := <-ran:
+		t.Errorf("Run gave up: %v", err)
+	default:
+	}
+}

@@ -23,6 +23,13 @@ import (
 
 // Config says what to follow and where to keep it. SocketPath, Genesis and
 // DataDir are required.
+//
+// Open does not ask the node, and following waits for one that is not there, or not at
+// this SocketPath: it tries again for as long as it takes, and a loop is silent
+// meanwhile. The Logger is told why, and so is Follower.Health: it is Unhealthy, with
+// the number of attempts in Reasons and what the last failed of in LastError. Following
+// that has never been connected gives up at once only if it would end by itself (Until,
+// ExitAtTip), or for what waiting does not mend, such as a node of another network.
 type Config struct {
 	SocketPath string          // the node's Unix socket
 	Genesis    *ledger.Genesis // of the network; see ledger.Network and ledger.LoadGenesis
@@ -52,7 +59,7 @@ type Config struct {
 	// from 0 to 1.
 	IndexProgress func(done float64)
 
-	Logger *slog.Logger // nil discards
+	Logger *slog.Logger // nil discards; then Follower.Health is all that tells of a node that cannot be reached
 
 	Trial *trial.Trial // of this project's own tests; nil for everybody else
 }
