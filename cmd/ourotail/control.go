@@ -39,7 +39,7 @@ func controlPath(dir string) (path string, done func(), err error) {
 }
 
 // serveControl answers on the control socket until ctx ends.
-func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err error) {
+func serveControl(ctx context.Context, f *ourotail.Follower, lead *leading) (wait func(), err error) {
 	path, done, err := controlPath(f.Path())
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func serveControl(ctx context.Context, f *ourotail.Follower) (wait func(), err e
 		return nil
 	})
 	h.on("GET /audit", serveAudit(f))
-	h.on("GET /tail", serveTail(h, f))
+	h.on("GET /tail", serveTail(h, f, lead))
 	h.on("GET /tx", serveTx(h, f))
 	srv := &http.Server{Handler: h.mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := make(chan struct{})

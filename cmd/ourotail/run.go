@@ -138,7 +138,7 @@ func runFollower(cmd *cobra.Command, cfg ourotail.Config) error {
 		return err
 	}
 	rep := newReporter(f, cmd.ErrOrStderr(), cfg.Logger)
-	err = attended(cmd.Context(), f, rep, f.Run)
+	err = attended(cmd.Context(), f, rep, nil, f.Run)
 	if err == nil || f.Progress().Blocks > 0 {
 		rep.summary()
 	}
@@ -161,11 +161,12 @@ func openFollower(ctx context.Context, cfg ourotail.Config) (*ourotail.Follower,
 	}
 }
 
-// attended runs fn with the control socket served and progress reported.
-func attended(ctx context.Context, f *ourotail.Follower, rep *reporter, fn func(context.Context) error) error {
+// attended runs fn with the control socket served and progress reported. lead is of a
+// tail that follows, nil of a run.
+func attended(ctx context.Context, f *ourotail.Follower, rep *reporter, lead *leading, fn func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	endControl, err := serveControl(ctx, f)
+	endControl, err := serveControl(ctx, f, lead)
 	if err != nil {
 		return err
 	}

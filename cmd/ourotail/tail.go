@@ -1,7 +1,7 @@
 package main
 
 import (
-	"time"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +13,8 @@ const tailHelp = `Follows the node into a data directory and prints a line for e
 query wants when it is created, and when it is spent, with what it held. A fork
 is a line of its own: discard everything above the point it names. Where a
 follower runs on the directory already, run or another tail, the lines come from it.
+When a run ends or is killed, its tails wait a minute for it to come back before one
+of them follows in its place.
 
 ` + queryHelp + `
 --from says where the lines begin:
@@ -122,16 +124,17 @@ func (f *tailFlags) add(cmd *cobra.Command) {
 
 // tail is one run of the command.
 type tail struct {
-	cmd      *cobra.Command
-	req      tailRequest
-	sink     *sink
-	brake    brake
-	dir      string
-	magic    uint32 // of the network that was named, 0 for none
-	takeOver time.Duration
-	cfg      ourotail.Config
-	cannot   error             // why we cannot follow ourselves; nil if we can
-	names    map[string]string // of addresses, for pretty; nil for none
+	cmd    *cobra.Command
+	req    tailRequest
+	sink   *sink
+	brake  brake
+	dir    string
+	magic  uint32 // of the network that was named, 0 for none
+	byTail bool   // who served us last was a tail, no run
+	log    *slog.Logger
+	cfg    ourotail.Config
+	cannot error             // why we cannot follow ourselves; nil if we can
+	names  map[string]string // of addresses, for pretty; nil for none
 }
 
 // tail reads the flags.
@@ -139,7 +142,10 @@ func (f *tailFlags) tail(cmd *cobra.Command, args []string) (t *tail, err error)
 	if err := f.request(cmd, args); err != nil {
 		return nil, err
 	}
-	t = &tail{cmd: cmd, req: f.req, sink: newSink(cmd.OutOrStdout()), takeOver: takeOver}
+	t = &tail{cmd: cmd, req: f.req, sink: newSink(cmd.OutOrStdout())}
+	if t.log, err = newLogger(cmd, cmd.ErrOrStderr()); err != nil {
+		return nil, err
+	}
 	t.sink.limit = f.limit
 	if f.cursorFile != "" {
 		t.sink.file = &cursorFile{path: f.cursorFile}

@@ -15,9 +15,10 @@ import (
 // then.
 func (t *tail) follow(ctx context.Context, f *ourotail.Follower) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
+	lead := &leading{}
 	sub, first, err := t.req.begin(ctx, f, hub.Unbounded, func(ctx context.Context, h chain.Height) error {
 		rep := newReporter(f, t.cmd.ErrOrStderr(), t.cfg.Logger)
-		return attended(ctx, f, rep, func(ctx context.Context) error { return f.CatchUp(ctx, h) })
+		return attended(ctx, f, rep, lead, func(ctx context.Context) error { return f.CatchUp(ctx, h) })
 	})
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func (t *tail) follow(ctx context.Context, f *ourotail.Follower) (err error) {
 		}
 		read <- err
 	}()
-	err = ended(following, attended(following, f, rep, f.Run))
+	err = ended(following, attended(following, f, rep, lead, f.Run))
 	f.CloseSubscriptions() // unless they have failed, the reader gets what is left, then the end
 	if rerr := <-read; !errors.Is(rerr, hub.ErrCancelled) && !errors.Is(rerr, errLimit) {
 		err = errors.Join(err, rerr) // its own, or what following failed of

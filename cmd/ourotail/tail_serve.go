@@ -27,7 +27,7 @@ const againHeader = "Ourotail-Again"
 
 // serveTail answers GET /tail: the lines that a request wants, until whoever asked
 // goes away. With framed set each is a piece.
-func serveTail(h *handlers, f *ourotail.Follower) func(http.ResponseWriter, *http.Request) error {
+func serveTail(h *handlers, f *ourotail.Follower, lead *leading) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx := r.Context()
 		req, err := parseTailRequest(r)
@@ -46,6 +46,9 @@ func serveTail(h *handlers, f *ourotail.Follower) func(http.ResponseWriter, *htt
 			return err
 		}
 		defer sub.Cancel()
+		if lead != nil {
+			w.Header().Set(leaderHeader, "tail")
+		}
 		w.Header().Set("Trailer", errorHeader+", "+exitHeader+", "+againHeader)
 		s := &sharing{f: f, req: &req, sub: sub, pieces: newPieces(&req, stampOf(f)), out: bufio.NewWriterSize(w, 1<<15), flusher: http.NewResponseController(w)}
 		if r.URL.Query().Get("framed") != "" {

@@ -14,14 +14,53 @@ import (
 	"github.com/ourotail/ourotail/store"
 )
 
-// How a tail gets on whose directory another process holds.
-const (
-	// takeOver is how long a follower that served us may be away before we follow
-	// ourselves: a service that is restarted comes back within that.
-	takeOver = 5 * time.Second
-	// lonely is how long a directory may be held, or gone, with nobody who answers.
-	lonely = 30 * time.Second
+// takeOver is how long a run that served us may be away before we follow ourselves:
+// clearly longer than a service manager takes to bring it back. A tail that served us
+// nobody restarts: of those that are left the first goes on.
+var (
+	takeOver     = time.Minute
+	takeOverTail = 5 * time.Second
 )
+
+// lonely is how long a directory may be held, or gone, with nobody who answers.
+const lonely = 30 * time.Second
+
+// absence is a time without lines.
+type absence struct {
+	patience time.Duration // of whoever served us, 0 if nobody has
+	until    time.Time     // before that the directory is left to them
+	alone    time.Time     // since when it is held by somebody who does not answer; zero if it is not
+	told     bool
+}
+
+func absent(patience time.Duration) absence {
+	return absence{patience: patience, until: time.Now().Add(patience)}
+}
+
+// heldLong notes that the directory is held, and tells whether that has gone on for
+// too long.
+func (a *absence) heldLong() bool {
+	if a.alone.IsZero() {
+		a.alone = time.Now()
+	}
+	return time.Since(a.alone) > lonely
+}
+
+// say tells a person once why no lines come.
+func (a *absence) say(t *tail) {
+	if a.patience == 0 || a.told {
+		return
+	}
+	a.told = true
+	then := "follow myself"
+	if t.cannot != nil {
+		then = "end: no node is named to follow myself"
+	}
+	t.log.Warn("the follower that the lines came from has ended: waiting for it to come back", "at most", a.patience.String(), "then", then)
+}
+
+// quickly is how soon a follower is asked again at first.
+const quickly = 20 * time.Millisecond
 
 // run prints lines: from the follower that holds the directory, and if nobody does by
 // following itself. Followers come and go; lines go on behind the last.
@@ -36,8 +75,8 @@ func (t *tail) run(ctx context.Context) error {
 		}
 		return t.follow(ctx, f)
 	}
-	since, served := time.Now(), false
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 400*time.Millisecond) {
+	gone := absence{}
+	for wait := quickly; ; wait = min(2*wait, 400*time.Millisecond) {
 		n := t.sink.counted
 		err := t.share(ctx)
 		switch {
@@ -46,9 +85,11 @@ func (t *tail) run(ctx context.Context) error {
 		case t.sink.begun && t.sink.last == nil:
 			return fmt.Errorf("%w, and the outputs that exist had not all been printed: there is nothing to go on from", err)
 		case errors.Is(err, errServed) || t.sink.counted > n:
-			since, served, wait = time.Now(), true, 20*time.Millisecond
+			gone, wait = absent(t.patience()), quickly
+		default:
+			gone.say(t)
 		}
-		if !served || time.Since(since) > t.takeOver {
+		if !time.Now().Before(gone.until) {
 			f, oerr := t.open(ctx)
 			switch {
 			case oerr == nil:
@@ -56,7 +97,7 @@ func (t *tail) run(ctx context.Context) error {
 				return t.follow(ctx, f)
 			case !errors.Is(oerr, store.ErrHeld):
 				return oerr
-			case time.Since(since) > lonely:
+			case gone.heldLong():
 				return coded(exitHeld, fmt.Errorf("%w, which does not answer (%w): it is starting, ending, or only reads; try again", oerr, err))
 			}
 		}
@@ -66,6 +107,14 @@ func (t *tail) run(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// patience is how long whoever served us last may be away.
+func (t *tail) patience() time.Duration {
+	if t.byTail {
+		return takeOverTail
+	}
+	return takeOver
 }
 
 // open opens the directory to follow into it.
@@ -82,7 +131,7 @@ func (t *tail) open(ctx context.Context) (*ourotail.Follower, error) {
 	case errors.Is(err, store.ErrNoStore):
 		err = nil
 	}
-	return nil, errors.Join(fmt.Errorf("no follower runs on %s: %w", t.dir, t.cannot), err)
+	return nil, errors.Join(coded(exitNotThere, fmt.Errorf("no follower runs on %s: %w", t.dir, t.cannot)), err)
 }
 
 // errServed is wrapped when a follower that ended had begun to answer.
@@ -109,6 +158,7 @@ func (t *tail) share(ctx context.Context) error {
 		return err
 	}
 	defer resp.Body.Close()
+	t.byTail = resp.Header.Get(leaderHeader) != ""
 	in := bufio.NewReaderSize(resp.Body, 1<<16)
 	for {
 		line, err := in.ReadBytes('\n')

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode/devtest"
@@ -272,6 +273,7 @@ func TestFlagsOfTailThatContradict(t *testing.T) {
 // read alone; when the follower ends one of them goes on by itself, and the others
 // with it.
 func TestTailsShareAFollower(t *testing.T) {
+	impatient(t, time.Second)
 	s := serve(t, 45)
 	dir := t.TempDir()
 	node := s.node(dir)

@@ -152,7 +152,7 @@ func (t *txCommand) open(ctx context.Context) (*ourotail.Follower, error) {
 // follow comes to the node's tip, and reports from there.
 func (t *txCommand) follow(ctx context.Context, f *ourotail.Follower) error {
 	rep := newReporter(f, t.cmd.ErrOrStderr(), t.cfg.Logger)
-	return attended(ctx, f, rep, func(ctx context.Context) error {
+	return attended(ctx, f, rep, nil, func(ctx context.Context) error {
 		tip, err := f.NodeTip(ctx)
 		if err != nil {
 			return err
