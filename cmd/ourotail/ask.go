@@ -62,6 +62,10 @@ func askOrRead(ctx context.Context, dir string, log *slog.Logger, patience time.
 // askControl sends a request to the follower that holds a data directory. It
 // asks once.
 func askControl(ctx context.Context, dir, path string, values url.Values) (*http.Response, error) {
+	return requestControl(ctx, http.MethodGet, dir, path, values)
+}
+
+func requestControl(ctx context.Context, method, dir, path string, values url.Values) (*http.Response, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		socket, done, err := controlPath(dir)
 		if err != nil {
@@ -70,7 +74,7 @@ func askControl(ctx context.Context, dir, path string, values url.Values) (*http
 		defer done()
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ourotail"+path+"?"+values.Encode(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://ourotail"+path+"?"+values.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}

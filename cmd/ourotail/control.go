@@ -96,6 +96,9 @@ func serveControl(ctx context.Context, f *ourotail.Follower, lead *leading) (wai
 	})
 	h.on("GET /audit", serveAudit(f))
 	h.on("GET /tail", serveTail(h, f, lead))
+	if lead != nil {
+		h.on("POST /leave", lead.give)
+	}
 	h.on("GET /tx", serveTx(h, f))
 	srv := &http.Server{Handler: h.mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := make(chan struct{})

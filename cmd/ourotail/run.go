@@ -27,7 +27,8 @@ func newRun() *cobra.Command {
 resolved, into a data directory. It may be killed at any time; the next start
 goes on where this one stopped.
 
-While it runs, status and utxos on the same directory are answered by it.
+While it runs, status and utxos on the same directory are answered by it. A tail that
+follows into the directory gives it up to run, and goes on reading from it.
 
 What following cannot mend, a chain that was replaced deeper than k blocks or a
 damaged directory, ends it and stays as it is; --resync then starts over. Leave
@@ -145,13 +146,25 @@ func runFollower(cmd *cobra.Command, cfg ourotail.Config) error {
 	return errors.Join(err, f.Close())
 }
 
+// How long whoever wants to follow waits for a directory that another process has:
+// longer where a tail has said that it gives it up.
+const (
+	heldPatience  = 1500 * time.Millisecond
+	leavePatience = 15 * time.Second
+)
+
 // openFollower opens a data directory, waiting a little where another process
-// has it: a command that reads, such as status, lets go of it at once.
+// has it: a command that reads, such as status, lets go of it at once, and a tail
+// that follows gives it up when it is asked.
 func openFollower(ctx context.Context, cfg ourotail.Config) (*ourotail.Follower, error) {
-	for wait := 50 * time.Millisecond; ; wait *= 2 {
+	until, leaving := time.Now().Add(heldPatience), false
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 400*time.Millisecond) {
 		f, err := ourotail.Open(ctx, cfg)
-		if !errors.Is(err, store.ErrHeld) || wait > time.Second {
+		if !errors.Is(err, store.ErrHeld) || time.Now().After(until) {
 			return f, err
+		}
+		if !leaving && askToLeave(ctx, cfg.DataDir) {
+			until, leaving, wait = time.Now().Add(leavePatience), true, 20*time.Millisecond
 		}
 		select {
 		case <-ctx.Done():

@@ -96,6 +96,14 @@ func (s *sink) begin() error {
 	return s.out.WriteByte('\n')
 }
 
+// goOn is begin where lines go on in the same process: nothing is torn.
+func (s *sink) goOn() error {
+	if s.file == nil || !s.file.known() {
+		return nil
+	}
+	return s.file.keep(s.file.kept, false)
+}
+
 func newSink(w io.Writer) *sink { return &sink{out: bufio.NewWriterSize(w, 1<<16)} }
 
 // take takes a piece. It is errLimit once there are as many records as were asked

@@ -128,6 +128,7 @@ type tail struct {
 	req    tailRequest
 	sink   *sink
 	brake  brake
+	lead   *leading // while we follow ourselves
 	dir    string
 	magic  uint32 // of the network that was named, 0 for none
 	byTail bool   // who served us last was a tail, no run

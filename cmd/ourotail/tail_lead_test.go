@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -114,6 +116,121 @@ func TestATailWithoutANodeWaitsForTheRunAndThenSaysThatNoneRuns(t *testing.T) {
 	for _, says := range []string{"waiting for it to come back", "no follower runs", "--socket-path"} {
 		if !strings.Contains(tail.errs.String(), says) {
 			t.Errorf("it does not say %q: %s", says, tail.errs.String())
+		}
+	}
+}
+
+// TestARunGetsTheDirectoryOfATailThatFollows: whoever reads from the tail, itself
+// included, goes on with the run, through a fork, with nothing lost and nothing twice;
+// and when the run has gone for good, by itself again.
+func TestARunGetsTheDirectoryOfATailThatFollows(t *testing.T) {
+	impatient(t, 2*time.Second)
+	s := serve(t, 30)
+	dir := t.TempDir()
+	node := s.node(dir)
+	tails := make([]*command, 2)
+	for i := range tails {
+		tails[i] = start(t, append([]string{"tail", "--from", "origin", "--json", "--idle"}, node...)...)
+		s.shown(t, tails[i])
+	}
+	shown := func() {
+		t.Helper()
+		for _, c := range tails {
+			s.shown(t, c)
+		}
+	}
+	for range 3 {
+		run := start(t, append([]string{"run"}, node...)...)
+		devtest.Eventually(t, "the run to lead", func() bool {
+			return leads(t, dir) == "run"
+		})
+		if err := s.chain.Fork(2, 3); err != nil {
+			t.Fatal(err)
+		}
+		shown()
+		run.ends(t)
+		if err := s.chain.Fork(3, 4); err != nil {
+			t.Fatal(err)
+		}
+		shown()
+	}
+	want, err := s.chain.Oracle().Lines(s.chain.Tip().Point.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range tails {
+		c.ends(t)
+		if got := foldLines(t, c.out.String()); len(got) != len(want) {
+			t.Errorf("%d outputs, want %d", len(got), len(want))
+		}
+	}
+}
+
+// leads tells who follows into a directory.
+func leads(t *testing.T, dir string) string {
+	t.Helper()
+	resp, err := askControl(t.Context(), dir, "/tail", (&tailRequest{from: startAt{text: "origin"}, format: "json"}).values())
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	if by := resp.Header.Get(leaderHeader); by != "" {
+		return by
+	}
+	return "run"
+}
+
+// TestATailThatIsNotReadHoldsUpNobodyWhoSharesIt: it loses its subscription, not its
+// place; a run gets its directory meanwhile; and once it is read, every line comes once.
+func TestATailThatIsNotReadHoldsUpNobodyWhoSharesIt(t *testing.T) {
+	on, off := brakeOn, brakeOff
+	brakeOn, brakeOff = 100, 50
+	t.Cleanup(func() { brakeOn, brakeOff = on, off })
+	for _, takes := range []bool{false, true} {
+		s := serve(t, 10)
+		dir := t.TempDir()
+		node := s.node(dir)
+		r, w := io.Pipe()
+		ctx, stop := context.WithCancel(t.Context())
+		code := make(chan int, 1)
+		go func() {
+			code <- execute(ctx, append([]string{"tail", "--from", "origin", "--json"}, node...), strings.NewReader(""), w, os.Stderr)
+			w.Close()
+		}()
+		in := bufio.NewReaderSize(r, 16)
+		if _, err := in.Peek(1); err != nil { // it leads, and now nobody reads
+			t.Fatal(err)
+		}
+		other := start(t, append([]string{"tail", "--from", "origin", "--json", "--idle"}, node...)...)
+		for range 13 {
+			if err := s.chain.Extend(3); err != nil {
+				t.Fatal(err)
+			}
+			s.shown(t, other)
+		}
+		var run *command
+		if takes {
+			run = start(t, append([]string{"run"}, node...)...)
+			devtest.Eventually(t, "the run to lead", func() bool { return leads(t, dir) == "run" })
+		}
+		want := lines(must(t, append([]string{"tail", "--from", "origin", "--json", "--exit-at-tip"}, node...)...))
+		for i := range want {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if withoutFinal(strings.TrimSuffix(line, "\n")) != withoutFinal(want[i]) {
+				t.Fatalf("line %d is %s\nwant %s", i, line, want[i])
+			}
+		}
+		stop()
+		go func() { _, _ = io.Copy(io.Discard, in) }()
+		if c := <-code; c != exitOK {
+			t.Errorf("it ended with %d", c)
+		}
+		other.ends(t)
+		if takes {
+			run.ends(t)
 		}
 	}
 }

@@ -11,34 +11,49 @@ import (
 	"github.com/ourotail/ourotail/hub"
 )
 
-// follow subscribes, and follows and prints until it is done. The follower is closed
-// then.
+// follow subscribes, and follows and prints until it is done, or errGaveUp. The
+// follower is closed then.
 func (t *tail) follow(ctx context.Context, f *ourotail.Follower) (err error) {
-	defer func() { err = errors.Join(err, f.Close()) }()
-	lead := &leading{}
-	sub, first, err := t.req.begin(ctx, f, hub.Unbounded, func(ctx context.Context, h chain.Height) error {
+	closes := true
+	defer func() {
+		if closes {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	t.lead = newLeading(t.brake.wake)
+	t.lead.able.Store(t.sink.last != nil)
+	t.brake.share(t.lead.shared)
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	go t.lead.stops(following, stop)
+	sub, first, err := t.req.begin(following, f, hub.Unbounded, func(ctx context.Context, h chain.Height) error {
 		rep := newReporter(f, t.cmd.ErrOrStderr(), t.cfg.Logger)
-		return attended(ctx, f, rep, lead, func(ctx context.Context) error { return f.CatchUp(ctx, h) })
+		return attended(ctx, f, rep, t.lead, func(ctx context.Context) error { return f.CatchUp(ctx, h) })
 	})
+	if err != nil && t.lead.gaveUp() {
+		return errGaveUp
+	}
 	if err != nil {
 		return err
 	}
 	t.brake.watch(sub)
 	rep := newReporter(f, nil, t.cfg.Logger)
-	following, stop := context.WithCancel(ctx)
-	defer stop()
 	// A signal ends following, not reading: what is committed is printed, so that
 	// the directory never stands above the last line.
 	read := make(chan error, 1)
 	go func() {
-		err := t.read(context.WithoutCancel(ctx), f, sub, first)
+		err := t.readOn(context.WithoutCancel(ctx), f, sub, first)
 		t.brake.release()
 		if err != nil {
 			stop() // nobody reads: nothing to follow for
 		}
 		read <- err
 	}()
-	err = ended(following, attended(following, f, rep, lead, f.Run))
+	err = ended(following, attended(following, f, rep, t.lead, f.Run))
+	if t.lead.gaveUp() && err == nil {
+		closes = false
+		return t.giveUp(f, read)
+	}
 	f.CloseSubscriptions() // unless they have failed, the reader gets what is left, then the end
 	if rerr := <-read; !errors.Is(rerr, hub.ErrCancelled) && !errors.Is(rerr, errLimit) {
 		err = errors.Join(err, rerr) // its own, or what following failed of
@@ -82,6 +97,7 @@ func (t *tail) read(ctx context.Context, f *ourotail.Follower, sub hub.Stream[ch
 			return err
 		}
 	}
+	t.lead.able.Store(t.sink.last != nil)
 	if err := flush(); err != nil {
 		return err
 	}
@@ -91,7 +107,7 @@ func (t *tail) read(ctx context.Context, f *ourotail.Follower, sub hub.Stream[ch
 		case errors.Is(err, io.EOF):
 			return t.sink.end()
 		case err != nil:
-			return errors.Join(err, t.sink.end())
+			return errors.Join(&streamError{err}, t.sink.end())
 		}
 		if err := t.print(pieces, &ev); err != nil {
 			return errors.Join(err, t.sink.end())
@@ -101,7 +117,7 @@ func (t *tail) read(ctx context.Context, f *ourotail.Follower, sub hub.Stream[ch
 				return err
 			}
 		}
-		t.brake.read()
+		t.brake.read(sub)
 	}
 }
 
@@ -110,7 +126,11 @@ func (t *tail) print(pieces *pieces, e *chain.UTxOEvent) error {
 	if err != nil {
 		return err
 	}
-	return t.sink.take(&p)
+	if err := t.sink.take(&p); err != nil {
+		return err
+	}
+	t.lead.able.Store(!t.sink.begun || t.sink.last != nil)
+	return nil
 }
 
 // stampOf is what lines say of a follower.

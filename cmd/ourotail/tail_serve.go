@@ -30,6 +30,7 @@ const againHeader = "Ourotail-Again"
 func serveTail(h *handlers, f *ourotail.Follower, lead *leading) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx := r.Context()
+		defer lead.join()()
 		req, err := parseTailRequest(r)
 		if err != nil {
 			return err

@@ -73,11 +73,16 @@ func (t *tail) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return t.follow(ctx, f)
+		if err := t.follow(ctx, f); !errors.Is(err, errGaveUp) {
+			return err
+		}
 	}
 	gone := absence{}
 	for wait := quickly; ; wait = min(2*wait, 400*time.Millisecond) {
 		n := t.sink.counted
+		if err := t.sink.goOn(); err != nil {
+			return err
+		}
 		err := t.share(ctx)
 		switch {
 		case !errors.Is(err, errNoAnswer):
@@ -94,7 +99,11 @@ func (t *tail) run(ctx context.Context) error {
 			switch {
 			case oerr == nil:
 				t.req = t.onward()
-				return t.follow(ctx, f)
+				if err := t.follow(ctx, f); !errors.Is(err, errGaveUp) {
+					return err
+				}
+				t.log.Warn("a run takes the directory: the lines come from it now")
+				gone, wait = absent(takeOver), quickly
 			case !errors.Is(oerr, store.ErrHeld):
 				return oerr
 			case gone.heldLong():
