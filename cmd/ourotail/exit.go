@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -87,6 +88,8 @@ func describe(err error) string {
 		hint = "use the version that wrote it; or ourotail run --resync starts over"
 	case errors.Is(err, store.ErrNoStore):
 		hint = "is this the right --data-dir, or --network? ourotail run makes one"
+	case errors.Is(err, store.ErrSettings) && strings.Contains(err.Error(), "an archive is wanted"):
+		hint = "leave --archive out to go on as it is, without spent outputs; ourotail run --archive --resync starts over and keeps them"
 	case errors.Is(err, store.ErrSettings):
 		hint = "ourotail run --resync starts over with the settings that are wanted now"
 	}

@@ -186,6 +186,8 @@ func TestTimeCommand(t *testing.T) {
 		"beyond the horizon": {append([]string{"time", "99999999999"}, node...), exitFailed, "horizon"},
 		"too early":          {[]string{"time", "2017-01-01", "--mainnet"}, exitUsage, "2017-09-23"},
 		"neither":            {[]string{"time", "yesterday", "--mainnet"}, exitUsage, "2024-05-06T07:08:09Z"},
+		"below zero":         {[]string{"time", "-5", "--mainnet"}, exitUsage, "-5 is before the first slot"},
+		"no such flag":       {[]string{"time", "5", "-x"}, exitUsage, "(see --help)"},
 		"half a point":       {[]string{"time", "1.5", "--mainnet"}, exitUsage, "SLOT.HEADERHASH"},
 		"no network":         {[]string{"time", "1"}, exitUsage, "--network"},
 		"the end of time":    {[]string{"time", "18446744073709551615", "--mainnet"}, exitFailed, "calendar"},

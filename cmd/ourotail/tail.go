@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/store"
 )
 
 const tailHelp = `Follows the node into a data directory and prints a line for every output that a
@@ -202,6 +206,9 @@ func (t *tail) whom(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if _, t.cannot = socketPath(cmd); t.cannot == nil {
+		t.cannot = networkOfDir(cmd)
+	}
+	if t.cannot == nil {
 		t.cfg, err = followerConfig(cmd)
 		t.cfg.ExitAtTip, t.cfg.Brake = t.req.exitAtTip, t.brake.wait
 		t.dir = t.cfg.DataDir
@@ -212,4 +219,41 @@ func (t *tail) whom(cmd *cobra.Command) (err error) {
 	}
 	t.dir, err = readDir(cmd)
 	return err
+}
+
+// networkOfDir chooses the network of the data directory that is named, if no network
+// is. Where that is one whose genesis is not built in, the error says what to give;
+// lines of a follower that runs are to be had all the same.
+func networkOfDir(cmd *cobra.Command) error {
+	for _, name := range networkFlags {
+		if cmd.Flags().Changed(name) {
+			return nil
+		}
+	}
+	dir, _ := cmd.Flags().GetString("data-dir")
+	if dir == "" {
+		return nil
+	}
+	st, err := statusOf(cmd.Context(), dir, time.Second)
+	switch {
+	case errors.Is(err, store.ErrNoStore): // who makes it has to say
+		return nil
+	case err != nil:
+		return usage("which network? %s does not say (%v): give --network or --config to follow", dir, err)
+	case st.Network == "":
+		return usage("the network of %s, with magic %d, has no built-in genesis: to follow, pass --config with the node's config.json, which names the genesis files", dir, st.Magic)
+	}
+	return cmd.Flags().Set("network", st.Network)
+}
+
+// statusOf is what a directory, or the follower that holds it, says about itself.
+func statusOf(ctx context.Context, dir string, patience time.Duration) (st ourotail.Status, err error) {
+	err = askOrRead(ctx, dir, nil, patience, func() (err error) {
+		st, err = remoteStatus(ctx, dir, false)
+		return err
+	}, func(d *ourotail.Dir) (err error) {
+		st, err = d.Status(ctx, false)
+		return err
+	})
+	return st, err
 }

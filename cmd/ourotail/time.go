@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/chainsync"
@@ -60,7 +61,24 @@ slots are taken to be as long for ever as they are now.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	addNodeFlags(cmd)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if none, ok := negative(err); ok {
+			return usage("%s is before the first slot, which is 0: want a slot or a time, see --help", none)
+		}
+		return cmd.Root().FlagErrorFunc()(cmd, err)
+	})
 	return cmd
+}
+
+// negative tells whether what was taken for a flag is a number below 0.
+func negative(err error) (text string, ok bool) {
+	var none *pflag.NotExistError
+	if !errors.As(err, &none) {
+		return "", false
+	}
+	text = "-" + none.GetSpecifiedShortnames()
+	_, nerr := strconv.ParseFloat(text, 64)
+	return text, nerr == nil
 }
 
 // parseMoment reads a slot, or a time, which is not nil then.
