@@ -34,13 +34,14 @@ empty for --from origin.
 Formats:
   pretty    for people
   json      one JSON object a line: {"event": seed | apply | undo | idle, "point",
-            "height", "record", "cursor", "final"}; --json is short for it
+            "height", "time", "record", "cursor", "final"}; --json is short for it
   effects   the canonical text: "+ OUTPUT", "- OUTPUT by TXID", "! POINT" for a fork;
             it has no line for seeds
 
 What lines of JSON tell:
   undo      discard every record with a greater height: an output created there is
             gone, one spent there is unspent again and is not sent again
+  time      when the slot of the point began, UTC: 2024-05-06T07:08:09Z
   final     k blocks lay on the block when the line was printed: no undo reaches it
   cursor    where --after goes on behind this line. The lines of a seed have none,
             but the last

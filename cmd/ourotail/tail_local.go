@@ -136,7 +136,7 @@ func (t *tail) print(pieces *pieces, e *chain.UTxOEvent) error {
 // stampOf is what lines say of a follower.
 func stampOf(f *ourotail.Follower) record.Stamp {
 	st := f.State()
-	return record.Stamp{Magic: st.Magic, K: st.K, Highest: func() chain.Height { return f.State().Highest }}
+	return record.Stamp{Magic: st.Magic, K: st.K, Highest: func() chain.Height { return f.State().Highest }, Time: f.Time}
 }
 
 // depth is how many blocks lie on top of what is shown.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,17 @@ func TestAfterAnyCursor(t *testing.T) {
 	node := s.node(dir)
 	all := lines(must(t, append([]string{"tail", "--from", "origin", "--exit-at-tip", "--json", "--idle"}, node...)...))
 	envs := envelopes(t, strings.Join(all, "\n"))
+	for i, e := range envs { // as the command time gives it; a seed of the genesis has none
+		var f timeFacts
+		if i%40 == 0 && e.Point != nil {
+			if err := json.Unmarshal([]byte(must(t, "time", strconv.FormatUint(e.Point.Slot, 10), "--json", "--config", s.config)), &f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if (e.Time == "") != (e.Point == nil) || !f.Time.IsZero() && e.Time != f.Time.Format(time.RFC3339Nano) {
+			t.Fatalf("the time of %v is %q, want %v", e.Point, e.Time, f.Time)
+		}
+	}
 	tried := 0
 	for i := 0; i < len(all); i += 1 + len(all)/25 {
 		if envs[i].Cursor == "" {

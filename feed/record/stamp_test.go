@@ -3,14 +3,16 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ourotail/ourotail/chain"
 )
 
-// TestStampedGolden: what tail prints has the fields of TestGolden, and two more.
+// TestStampedGolden: what tail prints has the fields of TestGolden, and three more.
 func TestStampedGolden(t *testing.T) {
 	at := func(slot uint64, h chain.Height) chain.At {
 		return chain.At{Point: chain.Point{Slot: chain.Slot(slot), Hash: chain.Hash{byte(h)}}, Height: h}
@@ -24,7 +26,12 @@ func TestStampedGolden(t *testing.T) {
 		{Kind: chain.Idle, At: young, LastOfBlock: true, Base: &base},
 		{Kind: chain.RolledBack, At: old, Mark: &young, Base: &base},
 	}
-	s := Stamp{Magic: 42, K: 10, Highest: func() chain.Height { return 20 }}
+	s := Stamp{Magic: 42, K: 10, Highest: func() chain.Height { return 20 }, Time: func(slot chain.Slot) (time.Time, error) {
+		if slot == 200 { // beyond every calendar
+			return time.Time{}, errors.New("not known")
+		}
+		return time.Unix(int64(slot), 0).In(time.FixedZone("", 3600)), nil
+	}}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	for i := range events {

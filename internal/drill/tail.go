@@ -117,7 +117,7 @@ func subscribe(ctx context.Context, f *ourotail.Follower, spec Spec) (hub.Stream
 
 func write(ctx context.Context, f *ourotail.Follower, lines *bufio.Writer, sub hub.Stream[chain.UTxOEvent]) error {
 	st := f.State()
-	stamp := record.Stamp{Magic: st.Magic, K: st.K, Highest: func() chain.Height { return f.State().Highest }}
+	stamp := record.Stamp{Magic: st.Magic, K: st.K, Highest: func() chain.Height { return f.State().Highest }, Time: f.Time}
 	enc := json.NewEncoder(lines)
 	for {
 		ev, err := sub.Next(ctx)
