@@ -92,7 +92,7 @@ func newTail() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := f.tail(cmd, args)
 			if err != nil {
-				return err
+				return withWayOn(cmd, err)
 			}
 			return ended(cmd.Context(), t.run(cmd.Context()))
 		},

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ourotail/ourotail"
 	"github.com/ourotail/ourotail/chain"
@@ -57,7 +60,7 @@ func (q *tailRequest) begin(ctx context.Context, f *ourotail.Follower, bound int
 func (q *tailRequest) beginAfter(ctx context.Context, f *ourotail.Follower, opts *hub.Options, catchUp catchUp) (first []chain.UTxOEvent, err error) {
 	c := q.after.Cursor
 	if magic := f.State().Magic; q.after.Magic != magic {
-		return nil, coded(exitDiverged, fmt.Errorf("the cursor is of the network with magic %d, %s is of %d: it was kept for another stream", q.after.Magic, f.Path(), magic))
+		return nil, coded(exitDiverged, fmt.Errorf("the cursor is of the network with magic %d, %s is of %d: it was kept for another stream; %s", q.after.Magic, f.Path(), magic, again(f, nil)))
 	}
 	if c.At.Height > f.State().Highest { // a directory that was made anew may have to come there first
 		tip, err := f.NodeTip(ctx)
@@ -65,7 +68,7 @@ func (q *tailRequest) beginAfter(ctx context.Context, f *ourotail.Follower, opts
 			return nil, err
 		}
 		if tip.Height < c.At.Height {
-			return nil, coded(exitCursor, fmt.Errorf("the cursor is from the future: it stands at %v, the node's tip is %v: has the node been set back?", c.At, tip))
+			return nil, coded(exitCursor, fmt.Errorf("the cursor is from the future: it stands at %v, the node's tip is %v: has the node been set back? If it has, %s", c.At, tip, again(f, nil)))
 		}
 		if err := catchUp(ctx, c.At.Height); err != nil {
 			return nil, err
@@ -95,7 +98,7 @@ func (q *tailRequest) beginAfter(ctx context.Context, f *ourotail.Follower, opts
 func (q *tailRequest) beginAt(f *ourotail.Follower, opts *hub.Options) (first []chain.UTxOEvent, err error) {
 	at, err := f.Ancestor(q.from.point)
 	if errors.Is(err, ourotail.ErrForgotten) {
-		return nil, coded(exitUsage, fmt.Errorf("--from %s: %w; the head of %s is %s: give an older point of yours", q.from.point, err, f.Path(), f.State().Head.At()))
+		return nil, coded(exitUsage, fmt.Errorf("--from %s: %w; the head of %s is %s: give an older point of yours; %s", q.from.point, err, f.Path(), f.State().Head.At(), again(f, nil)))
 	}
 	if err != nil {
 		return nil, err
@@ -120,30 +123,59 @@ func (q *tailRequest) refusal(f *ourotail.Follower, what string, err error) erro
 	if q.after != nil {
 		code = exitCursor
 	}
-	st := f.State()
-	oldest := st.Floor
-	if st.Archive {
-		oldest = chain.Origin
-	}
 	var older *hub.OlderError
 	isOlder := errors.As(err, &older)
-	if isOlder {
-		oldest = older.Oldest
-	}
-	again := fmt.Sprintf("the oldest point from which %s can go on is %v. To start over, begin with what exists: --include-existing", f.Path(), oldest)
+	again := again(f, older)
 	switch {
 	case isOlder && what == "--from origin":
 		return coded(code, fmt.Errorf("%s needs the history of spent outputs, which this data directory does not keep: %s. Or give an empty --data-dir", what, again))
 	case isOlder:
 		return coded(code, fmt.Errorf("%s lies at %v, before the history that is kept: %s", what, older.Point, again))
 	case errors.Is(err, ourotail.ErrFuture): // a fork came between our look and this
-		return coded(code, fmt.Errorf("%s is from the future: %w", what, err))
+		return coded(code, fmt.Errorf("%s is from the future: %w; %s", what, err, again))
 	case errors.Is(err, hub.ErrUnknownPoint), errors.Is(err, ourotail.ErrForgotten):
 		return coded(code, fmt.Errorf("%s is forgotten: its block is not on the chain, and was not undone lately (%w); %s", what, err, again))
 	case errors.Is(err, hub.ErrResync):
 		return coded(code, fmt.Errorf("%s: %w; %s", what, err, again))
 	case errors.Is(err, hub.ErrShallow):
-		return coded(code, fmt.Errorf("%s lies above what may be shown yet (%w): it was kept with fewer confirmations", what, err))
+		return coded(code, fmt.Errorf("%s lies above what may be shown yet (%w): it was kept with fewer confirmations; %s", what, err, again))
 	}
 	return err
+}
+
+// again is the way on that every refusal names. older is what the hub says, if it does.
+func again(f *ourotail.Follower, older *hub.OlderError) string {
+	st := f.State()
+	switch {
+	case older != nil:
+		return wayOn(f.Path(), older.Oldest)
+	case st.Archive:
+		return wayOn(f.Path(), chain.Origin)
+	}
+	return wayOn(f.Path(), st.Floor)
+}
+
+func wayOn(dir string, oldest fmt.Stringer) string {
+	return fmt.Sprintf("the oldest point from which %s can go on is %v. To start over, begin with what exists: --include-existing", dir, oldest)
+}
+
+// withWayOn names the way on where a cursor cannot be read, which is seen before the
+// directory is: as far as that can be asked at once.
+func withWayOn(cmd *cobra.Command, err error) error {
+	if !errors.Is(err, chain.ErrCursor) {
+		return err
+	}
+	dir, derr := readDir(cmd)
+	if derr != nil {
+		return err
+	}
+	st, serr := statusOf(cmd.Context(), dir, time.Second)
+	if serr != nil {
+		return err //nolint:nilerr // the cursor is what is wrong
+	}
+	oldest := st.Floor
+	if st.Retention == "archive" {
+		oldest = chain.Origin.Point
+	}
+	return fmt.Errorf("%w; %s", err, wayOn(dir, oldest))
 }

@@ -217,6 +217,11 @@ func TestCursorsThatCannotBeResumed(t *testing.T) {
 	node := s.node(filepath.Join(dir, "data"))
 	all := envelopes(t, must(t, append([]string{"tail", "--from", "origin", "--exit-at-tip", "--json"}, node...)...))
 	newest := all[len(all)-1].Cursor
+	st, err := statusOf(t.Context(), filepath.Join(dir, "data"), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	oldest := "can go on is " + st.Floor.String()
 	good, err := chain.ParseToken(newest)
 	if err != nil {
 		t.Fatal(err)
@@ -250,9 +255,17 @@ func TestCursorsThatCannotBeResumed(t *testing.T) {
 			if code != c.code || !strings.Contains(errs, c.says) || out != "" {
 				t.Errorf("%s, %s: exit code %d, want %d: %s", name, flag, code, c.code, errs)
 			}
-			if c.code == exitCursor && c.says != "from the future" && !strings.Contains(errs, "--include-existing") {
-				t.Errorf("%s: no way on is named: %s", name, errs)
+			if !strings.Contains(errs, "--include-existing") || !strings.Contains(errs, oldest) {
+				t.Errorf("%s: no way on is named, want %s: %s", name, oldest, errs)
 			}
+		}
+	}
+	unknown := good.At.Point
+	unknown.Hash[0]++
+	for _, from := range []string{unknown.String(), "5." + strings.Repeat("ab", 32)} {
+		_, errs, code := ourotailCmd(t.Context(), append([]string{"tail", "--from", from, "--exit-at-tip"}, node...)...)
+		if code != exitUsage || !strings.Contains(errs, oldest) {
+			t.Errorf("--from %s: exit code %d, want the way on from %s: %s", from, code, oldest, errs)
 		}
 	}
 }
