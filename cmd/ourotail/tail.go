@@ -66,7 +66,9 @@ Going on after an end, or a kill:
         while true; do ourotail tail --json --cursor-file F ...; done | reader
       is right whatever happens to tail. With --no-rollback there is no undo: lines
       may come twice, with the same id. What a reader was given and had not dealt with
-      when it died itself, tail cannot know; such a reader uses --after.
+      when it died itself, tail cannot know; such a reader uses --after. The file is
+      for one tail at a time, and for the query, --types and --confirmations it began
+      with.
 A cursor of another network, or damaged, or from the future, or older than the
 history kept, or that was undone too long ago is refused; see the exit codes.
 
@@ -94,6 +96,7 @@ func newTail() *cobra.Command {
 			if err != nil {
 				return withWayOn(cmd, err)
 			}
+			defer t.sink.file.close()
 			return ended(cmd.Context(), t.run(cmd.Context()))
 		},
 	}
@@ -154,8 +157,9 @@ func (f *tailFlags) tail(cmd *cobra.Command, args []string) (t *tail, err error)
 	}
 	t.sink.limit = f.limit
 	if f.cursorFile != "" {
-		t.sink.file = &cursorFile{path: f.cursorFile}
-		if err := t.sink.file.read(); err != nil {
+		t.sink.file = &cursorFile{path: f.cursorFile, asked: t.req.asked()}
+		if err := t.sink.file.open(); err != nil {
+			t.sink.file.close()
 			return nil, err
 		}
 		if kept := t.sink.file.kept; t.sink.file.known() {
@@ -163,7 +167,11 @@ func (f *tailFlags) tail(cmd *cobra.Command, args []string) (t *tail, err error)
 		}
 	}
 	t.sink.last = t.req.after
-	return t, t.whom(cmd)
+	if err := t.whom(cmd); err != nil {
+		t.sink.file.close()
+		return nil, err
+	}
+	return t, nil
 }
 
 // request checks the flags that say what to print.

@@ -2,9 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/hub"
@@ -84,6 +88,25 @@ func (q *tailRequest) options(bound int) hub.Options {
 	return o
 }
 
+// asked says which lines are wanted, as far as a cursor behind one of them is no
+// place among others. It has no spaces.
+func (q *tailRequest) asked() string {
+	queries := slices.Clone(q.queries)
+	slices.Sort(queries) // any of them is enough
+	h := crc32.ChecksumIEEE([]byte(strings.Join(slices.Compact(queries), "\n")))
+	types := ""
+	for name, t := range typeNames {
+		if t == q.types {
+			types = name
+		}
+	}
+	confirmations := strconv.FormatInt(int64(q.confirmations), 10)
+	if q.noRollback {
+		confirmations = "k"
+	}
+	return fmt.Sprintf("query=%08x,types=%s,confirmations=%s", h, types, confirmations)
+}
+
 // values and parseTailRequest take a request over the control socket.
 func (q *tailRequest) values() url.Values {
 	v := url.Values{"query": q.queries, "from": {q.from.text}, "format": {q.format},
@@ -143,8 +166,9 @@ func parseTypes(text string) (hub.Events, error) {
 }
 
 // parseAfter reads a cursor; nil for the empty text, so that
-// --after "$(cat cursor)" works before there is one.
+// --after "$(cat cursor)" works before there is one, and with a --cursor-file's.
 func parseAfter(text string) (*chain.Token, error) {
+	text, _, _ = strings.Cut(text, " ")
 	if text == "" {
 		return nil, nil
 	}
