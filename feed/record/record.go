@@ -13,7 +13,7 @@ type Envelope struct {
 	Event  string `json:"event"`           // apply, undo, idle, or seed for what existed where the stream begins
 	Point  *Point `json:"point,omitempty"` // of the block; of undo the last valid point; absent for origin
 	Height int64  `json:"height"`          // of the point; of undo: discard every record with a greater height; -1 for origin
-	Time   string `json:"time,omitempty"` // when the point's slot began, RFC 3339, UTC; absent where no calendar tells, and where no Stamp was used
+	Time   string `json:"time,omitempty"`  // when the point's slot began, RFC 3339, UTC; absent where no calendar tells, and where no Stamp was used
 	Record *UTxO  `json:"record,omitempty"`
 	Cursor string `json:"cursor,omitempty"` // resumes behind this line; absent inside a seed, and where no Stamp was used
 	Final  *bool  `json:"final,omitempty"`  // no fork can undo the block any more; absent on undo, and where no Stamp was used
