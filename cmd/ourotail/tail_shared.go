@@ -104,6 +104,7 @@ func (t *tail) run(ctx context.Context) error {
 				}
 				t.log.Warn("a run takes the directory: the lines come from it now")
 				gone, wait = absent(takeOver), quickly
+				gone.told = true
 			case !errors.Is(oerr, store.ErrHeld):
 				return oerr
 			case gone.heldLong():
