@@ -32,6 +32,8 @@ func ExampleFollower_WatchTx() {
 		case ourotail.Confirmed:
 			fmt.Println("confirmed in block", ev.At.Height)
 			node.Grow(int(node.Config.Genesis.K))
+		case ourotail.Failed:
+			fmt.Println("in the chain, but its scripts failed: it did nothing")
 		case ourotail.NegativeConf:
 			fmt.Println("a fork took it back")
 		case ourotail.Done:

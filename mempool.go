@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -197,54 +196,4 @@ func (f *Follower) inMempool(ctx context.Context, id chain.TxID) (bool, error) {
 	}
 	defer s.Release()
 	return s.Has(ctx, id)
-}
-
-// settledTx answers for transactions below the hub's window, from the outputs that
-// are kept of them. Nothing is kept of one whose outputs are all spent (in an
-// archive: that made none), so it can speak for the floor and no further.
-func (f *Follower) settledTx(id chain.TxID) (at chain.At, valid, found bool, oldest chain.At) {
-	st := f.store.State()
-	oldest, err := f.published(st.Floor)
-	if err != nil {
-		return at, false, false, st.Floor
-	}
-	v := f.store.Snapshot()
-	defer v.Close()
-	made := map[uint32]chain.Output{}
-	keep := func(o *chain.Output) error {
-		made[o.Ref.Index] = *o
-		return nil
-	}
-	_ = v.UTxOs(context.Background(), chain.Source{Kind: chain.SourceTx, Key: string(id[:])}, keep) // what cannot be read is not known
-	// Neighbours may be spent and still kept.
-	near := []uint32{0, 1}
-	for i := range made {
-		near = append(near, i+1, max(i, 1)-1)
-		if len(near) > 8 {
-			break
-		}
-	}
-	for _, i := range near {
-		if o, _, ok, err := v.Spent(chain.TxIn{ID: id, Index: i}); err == nil && ok {
-			_ = keep(&o)
-		}
-	}
-	indices := slices.Sorted(maps.Keys(made))
-	if len(indices) == 0 {
-		return at, false, false, oldest
-	}
-	one := made[indices[0]]
-	link, ok, err := v.LinkAt(chain.Position{Height: one.Height})
-	if err != nil || !ok || one.Height > oldest.Height {
-		return at, false, false, oldest // the window has what is above
-	}
-	switch {
-	case one.Era < chain.Babbage, len(indices) > 1:
-		// A transaction whose scripts failed makes one output, and before Babbage none.
-		return link.At(), true, true, oldest
-	case st.Archive && indices[0] > 0:
-		// Its collateral return, which has the index behind those not made.
-		return link.At(), false, true, oldest
-	}
-	return at, false, false, oldest
 }

@@ -15,22 +15,28 @@ import (
 // WatchKind is what a watch tells.
 type WatchKind uint8
 
-// The kinds. On one branch of the chain a watch gives its updates, Confirmed, and
-// Done, in this order and each once. NegativeConf takes all of it back: it begins
-// anew. Zero is the kind of no event, such as comes with an error.
+// The kinds. On one branch of the chain a watch gives its updates, Confirmed or
+// Failed, and Done, in this order and each once. NegativeConf takes all of it back:
+// it begins anew, and may go the other way. Zero is the kind of no event, such as
+// comes with an error.
 const (
 	// Update: it is in a block, and Left more are wanted, fewer each time. The first
 	// comes with the block itself; none with a depth of 0.
 	Update WatchKind = iota + 1
-	// Confirmed: as many blocks as were asked for lie on top.
+	// Confirmed: as many blocks as were asked for lie on top, and its scripts passed.
 	Confirmed
 	// NegativeConf: a fork has undone its block, with Depth blocks on top.
 	NegativeConf
-	// Done: k blocks lie on top, no fork can undo it. It is the last.
+	// Done: k blocks lie on top, no fork can undo it. It is the last, of one whose
+	// scripts failed too: see Valid.
 	Done
+	// Failed stands in the place of Confirmed if the transaction's scripts failed
+	// (phase 2). It is in the chain, but it did nothing except that it spent its
+	// collateral, and made the return of that: its outputs do not exist.
+	Failed
 )
 
-var watchNames = [...]string{"none", "update", "confirmed", "negative", "done"}
+var watchNames = [...]string{"none", "update", "confirmed", "negative", "done", "failed"}
 
 // String returns the kind in lower case.
 func (k WatchKind) String() string {
@@ -46,27 +52,35 @@ type WatchEvent struct {
 	At    chain.At // its block; of NegativeConf the one that it was in
 	Left  int      // of Update: blocks still wanted on top
 	Depth int      // blocks on top; of NegativeConf those that were
+	// Valid tells whether its scripts passed, of every kind of event. Of Confirmed
+	// it is true, of Failed false.
+	Valid bool
 	// Tx is shared. It is nil where the transaction is older than the journal, so
-	// that Confirmed and Done are all there is.
+	// that Confirmed or Failed, and Done, are all there is.
 	Tx *chain.AppliedTx
 }
 
 // WatchTx yields what becomes of a transaction until no fork can undo it: how many
 // blocks are Left until depth of them lie on top of its own, that it is Confirmed,
-// that a fork took it back, that it is Done. A transaction that is in the chain
-// already is found; one whose outputs were all spent k blocks ago or more is not,
-// unless the directory is an archive. A transaction whose scripts failed is in the
-// chain too: see Tx.Valid.
+// that a fork took it back, that it is Done. One whose scripts failed is in the chain
+// too: it is Failed instead of Confirmed.
+//
+// A transaction that is in the chain already is found, however deep, unless nothing is
+// kept of it: its outputs were all spent k blocks ago or more, and the directory is no
+// archive; or it made none (of those that failed, one without a collateral return).
+// Such a one is waited for in vain. Where what is kept does not tell whether the
+// scripts passed, the node is asked for the block.
 //
 // Depth is at most k, in blocks: 0 is at once. As with UTxOs following is started,
 // and an error ends the loop.
 func (f *Follower) WatchTx(ctx context.Context, id chain.TxID, depth int) iter.Seq2[WatchEvent, error] {
 	return f.once(ctx, depth, func(t *chain.AppliedTx) bool { return t.ID == id },
-		func(v *View) (chain.Height, bool, error) { return v.heightOf(ctx, id) })
+		func(v *View) (spot, bool, error) { return f.spotOf(ctx, v, id) })
 }
 
 // WatchOutput yields what becomes of the transaction that spends an output; see
-// WatchTx. A spend that lies k blocks deep or more is found in an archive only.
+// WatchTx. If that is Failed it spent the output all the same, as its collateral. A
+// spend that lies k blocks deep or more is found in an archive only.
 func (f *Follower) WatchOutput(ctx context.Context, ref chain.TxIn, depth int) iter.Seq2[WatchEvent, error] {
 	return f.once(ctx, depth, func(t *chain.AppliedTx) bool {
 		for i := range t.Spent {
@@ -75,15 +89,22 @@ func (f *Follower) WatchOutput(ctx context.Context, ref chain.TxIn, depth int) i
 			}
 		}
 		return false
-	}, func(v *View) (chain.Height, bool, error) {
+	}, func(v *View) (spot, bool, error) {
 		_, by, ok, err := v.snap.Spent(ref)
-		return by.Height, ok, err
+		if err != nil || !ok {
+			return spot{}, false, err
+		}
+		s, made, err := f.made(ctx, v.snap, by.Tx)
+		if !made {
+			s = spot{id: by.Tx, height: by.Height}
+		}
+		return s, true, err
 	})
 }
 
-// once watches for one transaction. find tells the height of its block if that is in
-// the view's chain.
-func (f *Follower) once(ctx context.Context, depth int, is func(*chain.AppliedTx) bool, find func(*View) (chain.Height, bool, error)) iter.Seq2[WatchEvent, error] {
+// once watches for one transaction. find tells where it is if that is in the view's
+// chain.
+func (f *Follower) once(ctx context.Context, depth int, is func(*chain.AppliedTx) bool, find func(*View) (spot, bool, error)) iter.Seq2[WatchEvent, error] {
 	return func(yield func(WatchEvent, error) bool) {
 		k := int(f.cfg.Genesis.K)
 		if depth < 0 || depth > k {
@@ -93,9 +114,9 @@ func (f *Follower) once(ctx context.Context, depth int, is func(*chain.AppliedTx
 		defer f.demand()()
 		err := f.reachTip(ctx)
 		var from chain.At
-		var old *chain.At
+		var old *settled
 		if err == nil {
-			from, old, err = f.before(find)
+			from, old, err = f.before(ctx, find)
 		}
 		if err != nil {
 			yield(WatchEvent{}, err)
@@ -103,8 +124,8 @@ func (f *Follower) once(ctx context.Context, depth int, is func(*chain.AppliedTx
 		}
 		w := watched{depth: depth, k: k, is: is, yield: yield}
 		if old != nil {
-			w.at, w.included = *old, true
-			_ = w.tell(Confirmed, k) && w.tell(Done, k)
+			w.at, w.included, w.valid = old.at, true, old.valid
+			_ = w.tell(w.good(), k) && w.tell(Done, k)
 			return
 		}
 		s := &settings{hub: hub.Options{Start: hub.Resume, After: chain.Cursor{At: from, Place: chain.WholeBlock}, Bound: watchBuffer}, resumes: true}
@@ -118,63 +139,64 @@ func (f *Follower) once(ctx context.Context, depth int, is func(*chain.AppliedTx
 // watchBuffer is how many blocks may wait for the reader of a watch.
 const watchBuffer = 64
 
+// settled is a transaction that no fork can reach.
+type settled struct {
+	at    chain.At // its block
+	valid bool
+}
+
 // before returns the block behind which a watch begins: the head, or the parent of
-// the transaction's block. Old is that block if no fork can reach it.
-func (f *Follower) before(find func(*View) (chain.Height, bool, error)) (from chain.At, old *chain.At, err error) {
+// the transaction's block. Old is the transaction if no fork can reach it.
+func (f *Follower) before(ctx context.Context, find func(*View) (spot, bool, error)) (from chain.At, old *settled, err error) {
+	s, from, at, err := f.whereabouts(find)
+	if err != nil || at == nil {
+		return from, nil, err
+	}
+	if s.verdict == undecided {
+		if s.verdict, err = f.decide(ctx, from, *at, s.id); err != nil {
+			return from, nil, fmt.Errorf("whether the scripts of %v passed, which is in %v: %w", s.id, *at, err)
+		}
+	}
+	return from, &settled{*at, s.verdict == passed}, nil
+}
+
+// whereabouts has no at unless no fork can reach that.
+func (f *Follower) whereabouts(find func(*View) (spot, bool, error)) (s spot, from chain.At, at *chain.At, err error) {
 	v := f.View()
 	defer v.Close()
 	defer damaged(&err)
-	h, found, err := find(v)
+	s, found, err := find(v)
 	if err != nil {
-		return from, nil, err
+		return s, from, nil, err
 	}
-	below := v.Head().Height
-	if found {
-		below = h - 1
+	if !found {
+		from, err = f.linkAt(v.snap, v.Head().Height)
+		return s, from, nil, err
 	}
-	at := func(h chain.Height) (chain.At, error) {
-		if h < f.cfg.Genesis.FirstHeight {
-			return chain.Origin, nil
-		}
-		l, ok, err := v.snap.LinkAt(chain.Position{Height: h})
-		if err == nil && !ok {
-			err = fmt.Errorf("no block is kept for height %d", h)
-		}
-		return l.At(), err
+	if from, err = f.linkAt(v.snap, s.height-1); err != nil || s.height > f.State().Highest-chain.Height(f.cfg.Genesis.K) {
+		return s, from, nil, err
 	}
-	if found && h <= f.State().Highest-chain.Height(f.cfg.Genesis.K) {
-		block, err := at(h)
-		return from, &block, err
-	}
-	from, err = at(below)
-	return from, nil, err
+	block, err := f.linkAt(v.snap, s.height)
+	return s, from, &block, err
 }
 
-// heightOf returns the height of the block that a transaction is in.
-func (v *View) heightOf(ctx context.Context, id chain.TxID) (at chain.Height, ok bool, err error) {
+// spotOf finds the block that a transaction is in.
+func (f *Follower) spotOf(ctx context.Context, v *View, id chain.TxID) (spot, bool, error) {
 	for h := v.snap.Head().Height; h > chain.OriginHeight; h-- {
 		txs, err := v.snap.Txs(chain.Position{Height: h})
 		if errors.Is(err, store.ErrNoRecord) {
 			break
 		}
 		if err != nil {
-			return 0, false, err
+			return spot{}, false, err
 		}
 		for i := range txs {
 			if txs[i].ID == id {
-				return h, true, nil
+				return spot{id, h, verdictOf(txs[i].Valid)}, true, nil
 			}
 		}
 	}
-	// It is deeper, or nowhere: its outputs tell.
-	if err := v.snap.UTxOs(ctx, chain.Source{Kind: chain.SourceTx, Key: string(id[:])}, func(o *chain.Output) error {
-		at, ok = o.Height, true
-		return nil
-	}); err != nil || ok {
-		return at, ok, err
-	}
-	o, _, ok, err := v.snap.Spent(chain.TxIn{ID: id})
-	return o.Height, ok, err
+	return f.made(ctx, v.snap, id) // it is deeper, or nowhere: its outputs tell
 }
 
 // watched is a watch that is being read.
@@ -185,14 +207,23 @@ type watched struct {
 
 	included  bool
 	confirmed bool
+	valid     bool
 	at        chain.At
 	tx        *chain.AppliedTx
 	left      int          // of the newest update
 	tip       chain.Height // up to which blocks were seen
 }
 
+// good is what it is called once it is deep enough.
+func (w *watched) good() WatchKind {
+	if w.valid {
+		return Confirmed
+	}
+	return Failed
+}
+
 func (w *watched) tell(kind WatchKind, on int) bool {
-	e := WatchEvent{Kind: kind, At: w.at, Depth: on, Tx: w.tx}
+	e := WatchEvent{Kind: kind, At: w.at, Depth: on, Valid: w.valid, Tx: w.tx}
 	if kind == Update {
 		e.Left = w.depth - on
 	}
@@ -211,7 +242,7 @@ func (w *watched) take(e chain.BlockEvent, err error) bool {
 			return true
 		}
 		more := w.tell(NegativeConf, on)
-		w.included, w.confirmed, w.tx = false, false, nil
+		w.included, w.valid, w.confirmed, w.tx = false, false, false, nil
 		return more
 	}
 	if e.Kind != chain.Applied {
@@ -234,7 +265,7 @@ func (w *watched) take(e chain.BlockEvent, err error) bool {
 	}
 	if !w.confirmed {
 		w.confirmed = true
-		if !w.tell(Confirmed, on) {
+		if !w.tell(w.good(), on) {
 			return false
 		}
 	}
@@ -248,7 +279,7 @@ func (w *watched) take(e chain.BlockEvent, err error) bool {
 func (w *watched) find(b *chain.AppliedBlock) {
 	for i := range b.Txs {
 		if t := &b.Txs[i]; w.is(t) {
-			w.included, w.at, w.tx, w.left = true, b.At, t, w.depth+1
+			w.included, w.valid, w.at, w.tx, w.left = true, t.Valid, b.At, t, w.depth+1
 			return
 		}
 	}

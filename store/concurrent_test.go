@@ -237,6 +237,15 @@ func TestSpent(t *testing.T) {
 					if ok && (by != want || !sameOutput(o, w.genesis[i])) {
 						t.Fatalf("output %d: %+v by %+v, want %+v", i, o, by, want)
 					}
+					made := 0
+					if err := v.Made(t.Context(), w.genesis[i].Ref.ID, func(o *chain.Output) error {
+						if o.Ref == w.genesis[i].Ref && sameOutput(*o, w.genesis[i]) {
+							made++
+						}
+						return nil
+					}); err != nil || (made == 1) != kept || made > 1 {
+						t.Fatalf("output %d is told of %d times by its transaction, %v", i, made, err)
+					}
 				}
 			}
 			check(true)

@@ -181,3 +181,49 @@ func FuzzTxRequest(f *testing.F) {
 		}
 	})
 }
+
+// TestTxSaysFailedHoweverOld: a transaction whose scripts failed is never said to be
+// confirmed: new or old, its collateral return unspent or spent.
+func TestTxSaysFailedHoweverOld(t *testing.T) {
+	const k = 30 // serveTxs'
+	for _, mode := range []string{"pruned", "archive"} {
+		c, flags := serveTxs(t)
+		flags = append(flags, "--data-dir", t.TempDir())
+		if mode == "archive" {
+			flags = append(flags, "--archive")
+		}
+		pay := forge.Payment{Address: append([]byte{0x60}, make([]byte, 28)...), Lovelace: 3_000_000}
+		include := func(o forge.Order) chain.TxID {
+			t.Helper()
+			ids, err := c.Include(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ids[0]
+		}
+		fail := func(outputs ...forge.Payment) chain.TxID {
+			t.Helper()
+			collateral := include(forge.Order{Pay: []forge.Payment{pay}})
+			less := pay
+			less.Lovelace--
+			return include(forge.Order{Fails: true, Spend: []chain.TxIn{{ID: collateral}}, Pay: append(outputs, less)})
+		}
+		failed := map[string]chain.TxID{"return #3": fail(pay, pay, pay), "return #0": fail()}
+		spent := fail(pay, pay, pay)
+		include(forge.Order{Spend: []chain.TxIn{{ID: spent, Index: 3}}})
+		if mode == "archive" {
+			failed["return #3, spent"] = spent
+		}
+		for _, age := range []string{"new", "old"} {
+			for name, id := range failed {
+				out, errs, code := ourotailCmd(t.Context(), append([]string{"tx", id.String(), "--wait", "--confirmations", "1", "--timeout", "20s"}, flags...)...)
+				if code != exitTxFailed || !strings.HasPrefix(out, "failed") {
+					t.Errorf("%s, %s, %s: exit code %d: %s%s", mode, age, name, code, out, errs)
+				}
+			}
+			if err := c.Extend(2 * k); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
