@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/ledger"
 )
 
 var errNoLedger = errors.New("ourotail: this node cannot be asked")
@@ -27,6 +28,9 @@ func (f *Follower) Submit(ctx context.Context, tx []byte) (chain.TxID, error) {
 	node, ok := f.node.(ledgerNode)
 	if !ok {
 		return chain.TxID{}, errNoLedger
+	}
+	if id, err := ledger.TxID(tx); err != nil {
+		return id, err // whether there is a node or not
 	}
 	id, err := node.submit(ctx, tx)
 	if err != nil {

@@ -32,7 +32,7 @@ var (
 type Error struct {
 	Op    string // "connect", "handshake", "intersect", "follow", "query", "mempool", "submit"
 	Path  string // of the socket
-	Kind  error  // one of the Err values of this package
+	Kind  error  // one of the Err values of this package, or ledger.ErrNotATx of what was to be submitted
 	Cause error  // or nil
 	Hint  string // or empty
 }

@@ -31,7 +31,7 @@ func (e *RejectedError) Error() string { return reject.Text(e.Raw) }
 // also with an error if it could be computed.
 //
 // The error is of kind ErrRejected, its cause a *RejectedError, if the ledger
-// says no; the connection is as it was. It wraps ledger.ErrNotATx, and nothing
+// says no; the connection is as it was. It is of kind ledger.ErrNotATx, and nothing
 // was sent, if tx is no transaction. With any other error nobody knows whether
 // the node has it. To submit it again is safe: nothing can be spent twice.
 //
@@ -42,7 +42,7 @@ func (e *RejectedError) Error() string { return reject.Text(e.Raw) }
 func (c *Conn) Submit(ctx context.Context, era chain.Era, tx []byte) (chain.TxID, error) {
 	id, err := ledger.TxID(tx)
 	if err != nil {
-		return id, c.problem(talkSubmit.op, ErrUsage, err, "")
+		return id, c.problem(talkSubmit.op, ledger.ErrNotATx, strip(err, ledger.ErrNotATx), "")
 	}
 	if era == 0 {
 		s, err := c.AcquireTip(ctx)

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNotATx is wrapped by TxID for bytes that are no transaction.
-var ErrNotATx = errors.New("not a transaction (want [body, witnesses, ...] in CBOR)")
+var ErrNotATx = errors.New("not a transaction")
 
 // TxID returns the id of a transaction that stands by itself, not in a block:
 // the blake2b-256 of its body, the first item of the array that it is in every
@@ -24,9 +24,9 @@ func TxID(tx []byte) (chain.TxID, error) {
 	case c.err != nil:
 		return chain.TxID{}, fmt.Errorf("%w: %w", ErrNotATx, c.err)
 	case major != majorArray:
-		return chain.TxID{}, fmt.Errorf("%w: CBOR major type %d", ErrNotATx, major)
+		return chain.TxID{}, fmt.Errorf("%w: CBOR major type %d, want an array [body, witnesses, ...]", ErrNotATx, major)
 	case tx[0]&0x1f != infoIndefinite && (n < 2 || n > 4):
-		return chain.TxID{}, fmt.Errorf("%w: an array of %d items", ErrNotATx, n)
+		return chain.TxID{}, fmt.Errorf("%w: an array of %d items, want [body, witnesses, ...]", ErrNotATx, n)
 	}
 	c.skip()
 	end := c.i

@@ -114,6 +114,7 @@ func TestTxFiles(t *testing.T) {
 		code int
 	}{
 		"no file":      {[]string{"submit", "/none/there", "--socket-path", s.socket, "--testnet-magic", "42"}, exitBadInput},
+		"no tx":        {[]string{"submit", write(t, "tx", "a0"), "--socket-path", "/none", "--testnet-magic", "42"}, exitBadInput},
 		"no node":      {[]string{"submit", write(t, "tx", "84a0a0f5f6"), "--socket-path", "/none", "--testnet-magic", "42"}, exitNode},
 		"wrong magic":  {[]string{"mempool", "--socket-path", s.socket, "--testnet-magic", "43"}, exitNode},
 		"no network":   {[]string{"mempool", "--socket-path", s.socket}, exitUsage},

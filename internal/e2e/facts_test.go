@@ -243,6 +243,9 @@ func TestSubmitRejected(t *testing.T) {
 		t.Error(err)
 	}
 	n.Stop()
+	if _, err := f.Submit(t.Context(), []byte{0x80}); !errors.Is(err, ledger.ErrNotATx) || err.Error() != "not a transaction: an array of 0 items, want [body, witnesses, ...]" {
+		t.Errorf("with no node: %v", err)
+	}
 	if _, err := f.Submit(t.Context(), tx); err == nil || errors.Is(err, chainsync.ErrRejected) {
 		t.Error(err)
 	}
