@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/chainsync"
 	"github.com/ourotail/ourotail/chainsync/txwatch"
 	"github.com/ourotail/ourotail/hub"
 )
@@ -178,6 +179,17 @@ func (f *Follower) TxStatus(ctx context.Context, id chain.TxID) (hub.TxStatus, e
 		st = newer
 	}
 	return st, nil
+}
+
+// MempoolSize asks the node how full its mempool is now: what it holds at most, what
+// is in it, both in bytes, and how many transactions that is. It needs the node, on a
+// connection of its own, but not Run.
+func (f *Follower) MempoolSize(ctx context.Context) (chainsync.MempoolSizes, error) {
+	node, ok := f.node.(ledgerNode)
+	if !ok {
+		return chainsync.MempoolSizes{}, errNoLedger
+	}
+	return node.mempoolSize(ctx)
 }
 
 func (f *Follower) inMempool(ctx context.Context, id chain.TxID) (bool, error) {

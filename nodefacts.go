@@ -20,6 +20,8 @@ type ledgerNode interface {
 	facts(ctx context.Context) (eras.Summaries, *chainsync.Params, error)
 	// mempool connects to look into the mempool.
 	mempool(ctx context.Context) (txwatch.Conn, error)
+	// mempoolSize asks how full the mempool is.
+	mempoolSize(ctx context.Context) (chainsync.MempoolSizes, error)
 	// submit hands in a transaction made for the era that the ledger is in.
 	submit(ctx context.Context, tx []byte) (chain.TxID, error)
 }
@@ -51,6 +53,20 @@ func (n socketNode) facts(ctx context.Context) (eras.Summaries, *chainsync.Param
 
 func (n socketNode) mempool(ctx context.Context) (txwatch.Conn, error) {
 	return txwatch.Node(n.cfg)(ctx)
+}
+
+func (n socketNode) mempoolSize(ctx context.Context) (chainsync.MempoolSizes, error) {
+	c, err := chainsync.Dial(ctx, n.cfg)
+	if err != nil {
+		return chainsync.MempoolSizes{}, err
+	}
+	defer c.Close()
+	m, err := c.Mempool(ctx)
+	if err != nil {
+		return chainsync.MempoolSizes{}, err
+	}
+	defer m.Release()
+	return m.Sizes(ctx)
 }
 
 func (n socketNode) submit(ctx context.Context, tx []byte) (chain.TxID, error) {

@@ -181,6 +181,27 @@ func TestTxStatusNow(t *testing.T) {
 	want(hub.TxConfirmed)
 }
 
+// TestMempoolSize: the library says what is in the node's mempool, and that nobody can
+// be asked.
+func TestMempoolSize(t *testing.T) {
+	n, f := inConway(t, 4)
+	empty, err := f.MempoolSize(t.Context())
+	if err != nil || empty.Capacity == 0 || empty.Size != 0 || empty.Txs != 0 {
+		t.Errorf("%+v, %v", empty, err)
+	}
+	tx, _ := n.compose(t)
+	if _, err := f.Submit(t.Context(), tx); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.MempoolSize(t.Context()); err != nil || got.Capacity != empty.Capacity || got.Size != uint32(len(tx)) || got.Txs != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	n.Stop()
+	if _, err := f.MempoolSize(t.Context()); !chainsync.Retryable(err) {
+		t.Errorf("with no node: %v", err)
+	}
+}
+
 // TestStatusAfterARestart: what is in the journal is known to a new process, and
 // below that what the outputs tell; nobody says not found of what is on the chain.
 func TestStatusAfterARestart(t *testing.T) {
