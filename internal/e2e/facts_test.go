@@ -312,6 +312,38 @@ func TestParamsByEpoch(t *testing.T) {
 	}
 }
 
+// TestParamsAreALoop: the loop starts following and yields the parameters of each
+// epoch taken apart. What ends it is in TestParamsFailAlone.
+func TestParamsAreALoop(t *testing.T) {
+	n := conway(t, 4)
+	f := open(t, n.config(t, t.TempDir()))
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var epochs []uint64
+	for p, err := range f.Params(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.DecodeError != nil || p.Params.TxFeeFixed != forge.FeeFixed || len(p.Raw) == 0 || p.Era != chain.Conway {
+			t.Fatalf("%+v", p)
+		}
+		if epochs = append(epochs, p.Epoch); len(epochs) == 3 {
+			break
+		}
+		if err := n.chain.Extend(8); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.IsSorted(epochs) || len(epochs) != 3 {
+		t.Errorf("epochs %v", epochs)
+	}
+}
+
 // TestTimes: every slot of the chain has a time, with the node as without, and a
 // time its slot; beyond the horizon it is said where that is.
 func TestTimes(t *testing.T) {
