@@ -22,6 +22,8 @@ type ledgerNode interface {
 	mempool(ctx context.Context) (txwatch.Conn, error)
 	// mempoolSize asks how full the mempool is.
 	mempoolSize(ctx context.Context) (chainsync.MempoolSizes, error)
+	// genesis asks for what the node was started with.
+	genesis(ctx context.Context) (chainsync.Genesis, error)
 	// submit hands in a transaction made for the era that the ledger is in.
 	submit(ctx context.Context, tx []byte) (chain.TxID, error)
 }
@@ -67,6 +69,10 @@ func (n socketNode) mempoolSize(ctx context.Context) (chainsync.MempoolSizes, er
 	}
 	defer m.Release()
 	return m.Sizes(ctx)
+}
+
+func (n socketNode) genesis(ctx context.Context) (chainsync.Genesis, error) {
+	return chainsync.ReadGenesis(ctx, n.cfg)
 }
 
 func (n socketNode) submit(ctx context.Context, tx []byte) (chain.TxID, error) {

@@ -39,6 +39,14 @@ func TestFactsAgainstGouroboros(t *testing.T) {
 	if _, err := cbor.Decode(devnode.AppendParams(nil, chain.Conway, 21), &pp); err != nil {
 		t.Fatal(err)
 	}
+	// The bytes that it answers with: the newest layout, with extra configuration.
+	var genesis localstatequery.GenesisConfigResult
+	text := append([]byte{0x90, 0x83, 0x19, 0x07, 0xe1, 0x18, 0xfe, 0x1b, 0, 0, 0x41, 0x5a, 0x0e, 0xc6, 0x80, 0, // [2017, 254, ...]
+		0x18, 42, 0, 0x82, 1, 20, 0x19, 0x08, 0x70, 0x1a, 0, 6, 0x97, 0x80, 1, 2, 0x1a, 0, 0x0f, 0x42, 0x40, 5, 6}, devnode.AppendParams(nil, chain.Shelley, 21)...)
+	text = append(text, 0xa0, 0xa0, 0x82, 0xa0, 0xa0, 0x80)
+	if _, err := cbor.Decode(text, &genesis); err != nil {
+		t.Fatal(err)
+	}
 	var submitted []byte
 	mismatch := &gledger.EraMismatch{OtherEra: gledger.EraInfo{Index: 5, Name: "Babbage"}, LedgerEra: gledger.EraInfo{Index: 6, Name: "Conway"}}
 	path, gone := serveGouroboros(t,
@@ -61,6 +69,8 @@ func TestFactsAgainstGouroboros(t *testing.T) {
 							return []any{42}, nil
 						case *localstatequery.ShelleyCurrentProtocolParamsQuery:
 							return []any{pp}, nil
+						case *localstatequery.ShelleyGenesisConfigQuery:
+							return []any{genesis}, nil
 						}
 					}
 				}
@@ -95,6 +105,10 @@ func TestFactsAgainstGouroboros(t *testing.T) {
 	}
 	if d, err := params.Decode(p.Era, p.Raw); err != nil || d.TxFeeFixed != forge.FeeFixed || d.MinFeeRefScriptCostPerByte.String() != "15/1" {
 		t.Errorf("%+v, %v", d, err)
+	}
+	if g, err := s.Genesis(ctx); err != nil || g.Magic != 42 || g.K != 2160 || g.EpochSlots != 432_000 || g.SlotLength.RatString() != "1" ||
+		g.ActiveSlots.RatString() != "1/20" || g.SystemStart.YearDay() != 254 || len(g.Params) == 0 || len(g.Raw) == 0 || g.Raw[0] != 0x90 {
+		t.Errorf("%+v, %v", g, err)
 	}
 	s.Release()
 	m, err := conn.Mempool(ctx)

@@ -114,6 +114,7 @@ const (
 const (
 	queryEpochNo        = 1
 	queryCurrentPParams = 3
+	queryGenesisConfig  = 11
 	queryUTxOByTxIn     = 15
 )
 
@@ -189,9 +190,32 @@ func (s *stateQuery) ifCurrent(era uint64, query []uint64, rest []byte) ([]byte,
 			return wire.Uint(b, s.state.epoch()), nil
 		case queryCurrentPParams:
 			return AppendParams(b, s.state.era, s.c.version), nil
+		case queryGenesisConfig:
+			return s.genesis(b)
 		}
 	}
 	return nil, fmt.Errorf("%w: query %v in era %v", ErrNoAnswer, query, s.state.era)
+}
+
+// genesis appends the Shelley genesis without what is only needed at origin:
+// delegates, funds and staking are empty (cardano-ledger, Shelley Genesis.hs;
+// consensus, compactGenesis). What it says is in the genesis files too.
+func (s *stateQuery) genesis(b []byte) ([]byte, error) {
+	start, err := s.systemStart()
+	if err != nil {
+		return nil, err
+	}
+	f := s.state.chain.gen.forge
+	spans := f.Spans()
+	b = append(wire.Array(b, 15), start...)
+	b = wire.Uint(wire.Uint(b, uint64(f.Options().Magic)), 0)
+	b = wire.Uint(wire.Uint(wire.Array(b, 2), 1), 20)
+	for _, v := range []uint64{uint64(f.Options().K), spans[len(spans)-1].EpochSlots, 129_600, 62, 1_000_000, 5, 45_000_000_000_000_000} {
+		b = wire.Uint(b, v) // the slot in microseconds
+	}
+	b = AppendParams(b, chain.Shelley, s.c.version)
+	b = wire.Map(wire.Map(b, 0), 0)
+	return wire.Map(wire.Map(wire.Array(b, 2), 0), 0), nil
 }
 
 // utxoByTxIn answers with a map of those of the references that are unspent.

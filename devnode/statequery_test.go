@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -388,5 +389,23 @@ func TestLyingAboutOutputs(t *testing.T) {
 	got := readUTxO(t, cl.query(utxoQuery(chain.Conway, append(refs, invented)...)))
 	if _, there := got[refs[0]]; there || len(got) != 3 || len(got[refs[1]]) != 3 || len(got[invented]) != 3 || len(got[refs[2]]) < 30 {
 		t.Errorf("%x", got)
+	}
+}
+
+// TestGouroborosAsksForTheGenesis: its client reads what devnode serves in both layouts.
+func TestGouroborosAsksForTheGenesis(t *testing.T) {
+	c := devtest.Generate(t, forge.Options{Seed: 9, K: 30, Plain: true, Eras: []forge.EraSpan{{Era: chain.Conway}},
+		SystemStart: time.Date(2021, 2, 3, 4, 5, 6, 0, time.UTC)}, 4)
+	for _, version := range []uint16{20, 21} {
+		q := gouroborosClient(t, devtest.Start(t, devnode.Config{Chain: c, Versions: []uint16{version}}).Socket())
+		g, err := q.GetGenesisConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.NetworkMagic != int(forge.DefaultMagic) || g.SecurityParam != 30 || g.SlotLength != 1_000_000 || g.Start.Day != 34 ||
+			fmt.Sprint(g.ActiveSlotsCoeff) != "[1 20]" || g.MaxLovelaceSupply != 45_000_000_000_000_000 || g.ProtocolParams.MinFeeB != 155381 ||
+			g.ProtocolParams.MinPoolCost != 340_000_000 {
+			t.Errorf("version %d: %+v", version, g)
+		}
 	}
 }

@@ -202,6 +202,24 @@ func TestMempoolSize(t *testing.T) {
 	}
 }
 
+// TestNodeGenesis: the node tells the genesis it was started with, which is ours; where
+// it is not, each difference is named.
+func TestNodeGenesis(t *testing.T) {
+	n, f := inConway(t, 4)
+	g, err := f.NodeGenesis(t.Context())
+	if err != nil || g.ActiveSlots.RatString() != "1/20" || g.SlotLength.RatString() != "1" || len(g.Raw) == 0 || g.MaxKESEvolutions != 62 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	if d := ourotail.GenesisDifferences(g, n.genesis); len(d) != 0 {
+		t.Error(d)
+	}
+	other := *n.genesis
+	other.K, other.ActiveSlots, other.SystemStart = other.K+1, 0.1, other.SystemStart.Add(time.Second)
+	if d := ourotail.GenesisDifferences(g, &other); len(d) != 3 {
+		t.Error(d)
+	}
+}
+
 // TestStatusAfterARestart: what is in the journal is known to a new process, and
 // below that what the outputs tell; nobody says not found of what is on the chain.
 func TestStatusAfterARestart(t *testing.T) {
