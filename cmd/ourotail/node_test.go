@@ -215,3 +215,31 @@ func FuzzParseTxFile(f *testing.F) {
 		}
 	})
 }
+
+// TestParamsGenesis: the node's genesis is shown, compared with ours where there is one,
+// and what differs is named and has an exit code.
+func TestParamsGenesis(t *testing.T) {
+	_, flags := serveTxs(t)
+	flags = flags[:4]
+	out := must(t, append([]string{"params", "--genesis", "--json"}, flags...)...)
+	var facts genesisFacts
+	if err := json.Unmarshal([]byte(out), &facts); err != nil || !facts.Compared || len(facts.Differences) != 0 || facts.SecurityParam != 30 ||
+		facts.ActiveSlotsCoeff != "1/20" || facts.SlotLength != "1" || facts.NetworkID != "Testnet" || facts.CBOR == "" {
+		t.Errorf("%s %v", out, err)
+	}
+	if out := must(t, append([]string{"params", "--genesis"}, flags...)...); !strings.Contains(out, "securityParam") {
+		t.Error(out)
+	}
+	if out := must(t, "params", "--genesis", "--json", flags[0], flags[1], "--testnet-magic", "42"); !strings.Contains(out, `"compared":false`) {
+		t.Error(out)
+	}
+	other := devtest.Generate(t, forge.Options{Seed: 4, K: 31, Plain: true, Eras: []forge.EraSpan{{Era: chain.Conway}}}, 1)
+	dir := t.TempDir()
+	if err := other.Genesis().WriteConfig(dir); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, code := ourotailCmd(t.Context(), "params", "--genesis", flags[0], flags[1], "--config", filepath.Join(dir, "config.json"))
+	if code != exitDiverged || !strings.Contains(errs, "the security parameter is 30 for the node, 31 for us") {
+		t.Errorf("another genesis: exit code %d: %s", code, errs)
+	}
+}

@@ -24,7 +24,7 @@ type paramsFacts struct {
 }
 
 func newParams() *cobra.Command {
-	var asJSON bool
+	var asJSON, ofGenesis bool
 	cmd := &cobra.Command{
 		Use:   "params",
 		Short: "Show the protocol parameters in force",
@@ -34,14 +34,23 @@ boundary of an epoch only.
 
 Fractions are exact: 577/10000, not 0.0577. --json names everything as
 cardano-cli query protocol-parameters does, adds where and when (point, height,
-epoch), all cost models, and the node's own bytes as cbor.`,
+epoch), all cost models, and the node's own bytes as cbor.
+
+--genesis shows the Shelley genesis that the node was started with instead: network,
+system start, security parameter, lengths of epochs and slots. Where it differs from
+the one that --network or --config stands for, each difference is named, and the
+exit code is 5.`,
 		Example: `  ourotail params --socket-path node.socket --network preview
-  ourotail params --socket-path node.socket --mainnet --json | jq .params.utxoCostPerByte`,
+  ourotail params --socket-path node.socket --mainnet --json | jq .params.utxoCostPerByte
+  ourotail params --genesis --socket-path node.socket --config config.json`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := nodeConfig(cmd)
 			if err != nil {
 				return err
+			}
+			if ofGenesis {
+				return showGenesis(cmd, cfg, asJSON)
 			}
 			got, err := chainsync.ReadParams(cmd.Context(), cfg)
 			if err != nil {
@@ -59,6 +68,7 @@ epoch), all cost models, and the node's own bytes as cbor.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&ofGenesis, "genesis", false, "show the node's genesis, and compare it with ours")
 	addNodeFlags(cmd)
 	return cmd
 }
