@@ -165,7 +165,7 @@ func (f *Follower) drive(ctx context.Context, until follow.Stop) error {
 	}
 	err = f.run(ctx, until)
 	var fatal *follow.FatalError // the last commit failed: that is no clean end
-	if cause := context.Cause(ctx); cause == ErrClosed && errors.Is(err, ctx.Err()) && !errors.As(err, &fatal) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrClosed) && errors.Is(err, ctx.Err()) && !errors.As(err, &fatal) {
 		return ErrClosed
 	}
 	return err

@@ -2,6 +2,7 @@ package ourotail
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 
@@ -37,7 +38,7 @@ func (f *Follower) Params(ctx context.Context) iter.Seq2[ParamsEvent, error] {
 		defer f.demand()()
 		for {
 			p, err := sub.Next(ctx)
-			if err == io.EOF { //nolint:errorlint // itself: what the node did may wrap one
+			if errors.Is(err, io.EOF) {
 				return
 			}
 			e := ParamsEvent{ProtocolParams: p}

@@ -120,12 +120,12 @@ func (d *Delta[T]) SeedBuffered(n int, item func(i int) T) {
 }
 
 // FailBuffered ends the mailbox with a failure, at Flush: what was not read is
-// dropped.
-func (d *Delta[T]) FailBuffered(cause error) { d.endBuffered(cause) }
+// dropped. A cause that wraps io.EOF is no longer found to be that: see failure.
+func (d *Delta[T]) FailBuffered(cause error) { d.endBuffered(failed(cause)) }
 
 // Fail is FailBuffered and Flush.
 func (d *Delta[T]) Fail(cause error) {
-	d.endBuffered(cause)
+	d.endBuffered(failed(cause))
 	d.Flush()
 }
 

@@ -41,11 +41,11 @@ func (l *Latest[T]) Offer(v T) {
 }
 
 // FailBuffered ends the slot with a failure, at Flush.
-func (l *Latest[T]) FailBuffered(cause error) { l.endBuffered(cause) }
+func (l *Latest[T]) FailBuffered(cause error) { l.endBuffered(failed(cause)) }
 
 // Fail is FailBuffered and Flush.
 func (l *Latest[T]) Fail(cause error) {
-	l.endBuffered(cause)
+	l.endBuffered(failed(cause))
 	l.Flush()
 }
 
