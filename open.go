@@ -61,7 +61,6 @@ type Config struct {
 
 	Logger *slog.Logger // nil discards; then Follower.Health is all that tells of a node that cannot be reached
 
-	Trial *trial.Trial // of this project's own tests; nil for everybody else
 }
 
 // Follower keeps one data directory up to date with one node. Make one with
@@ -69,6 +68,7 @@ type Config struct {
 type Follower struct {
 	dir     // its Close would close the store under the hub, so nobody else reaches it
 	cfg     Config
+	trial   *trial.Trial // this project's own tests; nil for everybody else
 	hub     *hub.Hub
 	journal *journalBlocks  // made by openHub, like life
 	life    context.Context // ends with Close; replays do, too
@@ -115,7 +115,8 @@ func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, er
 		return nil, err
 	}
 	opts := store.Options{Dir: cfg.DataDir, Magic: g.Magic, K: k, Archive: cfg.Archive, Compact: cfg.Compact, Memory: cfg.Memory, Resync: cfg.Resync, Terms: ledger.Terms, Logger: cfg.Logger}
-	opts = opts.WithTrial(cfg.Trial)
+	onTrial := trial.Of(ctx)
+	opts = opts.WithTrial(onTrial)
 	room := newRoom(opts)
 	opts.Room = room.check
 	if !cfg.Resync { // starting over makes room
@@ -127,7 +128,7 @@ func open(ctx context.Context, cfg Config, adapt func(*Follower)) (*Follower, er
 	if err != nil {
 		return nil, err
 	}
-	f := &Follower{dir: Dir{store: st, path: cfg.DataDir}, room: room, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), watch: newWatch(cfg.Trial.Waits()),
+	f := &Follower{dir: Dir{store: st, path: cfg.DataDir}, room: room, cfg: cfg, near: make(chan struct{}), policy: follow.NewRetry(), trial: onTrial, watch: newWatch(onTrial.Waits()),
 		calendar: newCalendar(g), followed: make(chan struct{}, 1)}
 	f.node = socketNode{f.nodeConfig()}
 	if adapt != nil {
@@ -176,7 +177,7 @@ func (f *Follower) prepare(ctx context.Context) error {
 		Near:            func() { f.nearOnce.Do(func() { close(f.near) }) },
 		Quarantine:      f.quarantine,
 		Retry:           f.retry,
-		Step:            f.cfg.Trial.At,
+		Step:            f.trial.At,
 		Logger:          f.cfg.Logger,
 	})
 	return nil
@@ -216,7 +217,7 @@ func (f *Follower) dial(ctx context.Context) (follow.Conn, error) {
 }
 
 func (f *Follower) nodeConfig() chainsync.Config {
-	limits := f.cfg.Trial.Waits()
+	limits := f.trial.Waits()
 	return chainsync.Config{SocketPath: f.cfg.SocketPath, Magic: f.cfg.Genesis.Magic, Logger: f.cfg.Logger,
 		HandshakeTimeout: limits.Handshake, AnswerTimeout: limits.Answer}
 }
@@ -235,7 +236,7 @@ const slowRetry = 30 * time.Second
 // waiting cannot mend is final: somebody has just typed it. A follower that ends
 // by itself does not wait for a node that was never there either.
 func (f *Follower) retry(err error, failures int) (wait time.Duration, again bool) {
-	if most := f.cfg.Trial.Waits().Retry; most > 0 {
+	if most := f.trial.Waits().Retry; most > 0 {
 		defer func() { wait = min(wait, most) }()
 	}
 	wait, again = f.policy(err, failures)

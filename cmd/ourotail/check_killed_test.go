@@ -36,8 +36,8 @@ func TestCheckAfterAKill(t *testing.T) {
 			copies = append(copies, to)
 		}
 	}
-	f, err := ourotail.Open(t.Context(), ourotail.Config{SocketPath: s.socket, Genesis: g, DataDir: dir, Memory: 16 << 20, ExitAtTip: true,
-		Trial: &trial.Trial{Step: step, MemTable: 128 << 10}})
+	ctx := trial.With(t.Context(), &trial.Trial{Step: step, MemTable: 128 << 10})
+	f, err := ourotail.Open(ctx, ourotail.Config{SocketPath: s.socket, Genesis: g, DataDir: dir, Memory: 16 << 20, ExitAtTip: true})
 	if err != nil {
 		t.Fatal(err)
 	}

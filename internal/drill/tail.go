@@ -64,12 +64,12 @@ func Tail(ctx context.Context, spec Spec, stdin io.Reader, out io.Writer, log *s
 	defer stop()
 	var opened atomic.Pointer[ourotail.Follower]
 	cfg := ourotail.Config{SocketPath: spec.Socket, Genesis: g, DataDir: spec.Dir, Memory: 64 << 20, Logger: log}
-	cfg.Trial = &trial.Trial{Step: func(name string) {
+	onTrial := &trial.Trial{Step: func(name string) {
 		if f := opened.Load(); f != nil && spec.DieBelow > 0 && (name == "undo" || name == "rolled back") && f.State().Head.Height < spec.DieBelow {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // there is no afterwards in which to report an error
 		}
 	}}
-	f, err := ourotail.Open(ctx, cfg)
+	f, err := ourotail.Open(trial.With(ctx, onTrial), cfg)
 	if err != nil {
 		return err
 	}

@@ -46,11 +46,12 @@ func child(how, socket, config, dir string) error {
 		return err
 	}
 	cfg := ourotail.Config{SocketPath: socket, Genesis: g, DataDir: dir, Memory: 64 << 20, ExitAtTip: how != "stay"}
+	open := context.Background()
 	if how == "small" {
-		cfg.Trial = &trial.Trial{MemTable: 256 << 10}
+		open = trial.With(open, &trial.Trial{MemTable: 256 << 10})
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	f, err := ourotail.Open(context.Background(), cfg)
+	f, err := ourotail.Open(open, cfg)
 	if err != nil {
 		return err
 	}

@@ -97,8 +97,8 @@ func TestReplayBesideTheFirstSync(t *testing.T) {
 	n := generated(t, forge.Options{Seed: 3090048066, K: 60, EpochBlocks: 50}, 900)
 	for round := range 2 {
 		cfg := n.config(t, t.TempDir())
-		cfg.Archive, cfg.Memory, cfg.Trial = true, 64<<20, &trial.Trial{MemTable: 1 << 16} // it is on disk every few blocks
-		f, err := ourotail.Open(t.Context(), cfg)
+		cfg.Archive, cfg.Memory = true, 64<<20
+		f, err := ourotail.Open(trial.With(t.Context(), &trial.Trial{MemTable: 1 << 16}), cfg) // it is on disk every few blocks
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,8 +157,8 @@ func TestAStartFromOriginIsNeverRefusedInAnArchive(t *testing.T) {
 	n := generated(t, forge.Options{Seed: 8, K: 10, EpochBlocks: 50}, 150)
 	for round := range 8 {
 		cfg := n.config(t, t.TempDir())
-		cfg.Archive, cfg.ExitAtTip, cfg.Memory, cfg.Trial = true, true, 64<<20, &trial.Trial{MemTable: 1 << 16}
-		f, err := ourotail.Open(t.Context(), cfg)
+		cfg.Archive, cfg.ExitAtTip, cfg.Memory = true, true, 64<<20
+		f, err := ourotail.Open(trial.With(t.Context(), &trial.Trial{MemTable: 1 << 16}), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -190,8 +190,9 @@ func (w *world) open() {
 			l.kill = 1 + w.rnd.IntN(3) // while it opens
 		}
 		policy := follow.NewRetry()
-		cfg := ourotail.Config{SocketPath: "list", Genesis: w.genesis, DataDir: w.dir, Archive: w.archive, Memory: 64 << 20, Trial: &trial.Trial{Step: l.step, MemTable: w.memTable(), Unmerged: w.unmerged()}}
-		app, err := w.o.Open(w.t.Context(), cfg, Hooks{
+		cfg := ourotail.Config{SocketPath: "list", Genesis: w.genesis, DataDir: w.dir, Archive: w.archive, Memory: 64 << 20}
+		ctx := trial.With(w.t.Context(), &trial.Trial{Step: l.step, MemTable: w.memTable(), Unmerged: w.unmerged()})
+		app, err := w.o.Open(ctx, cfg, Hooks{
 			Dial: func(ctx context.Context) (follow.Conn, error) {
 				c, err := w.node.dial(ctx)
 				if err == nil {

@@ -120,19 +120,19 @@ func (d *day) up() {
 	d.t.Helper()
 	cfg := ourotail.Config{SocketPath: d.n.Socket(), Genesis: d.n.genesis, DataDir: d.dir, Memory: 64 << 20,
 		Logger: slog.New(slog.NewTextHandler(d.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
-		Brake:  d.wait,
-		Trial: &trial.Trial{
-			Step: func(name string) {
-				d.mu.Lock()
-				d.steps[name]++
-				d.mu.Unlock()
-			},
-			// An honest answer takes less, mostly, on a slow machine too; where it does not,
-			// the follower connects again.
-			Limits: trial.Limits{Handshake: time.Second, Answer: d.answer, Quiet: 400 * time.Millisecond, Frozen: 100 * time.Millisecond,
-				Retry: 50 * time.Millisecond},
-		}}
-	f, err := ourotail.Open(d.t.Context(), cfg)
+		Brake:  d.wait}
+	ctx := trial.With(d.t.Context(), &trial.Trial{
+		Step: func(name string) {
+			d.mu.Lock()
+			d.steps[name]++
+			d.mu.Unlock()
+		},
+		// An honest answer takes less, mostly, on a slow machine too; where it does not,
+		// the follower connects again.
+		Limits: trial.Limits{Handshake: time.Second, Answer: d.answer, Quiet: 400 * time.Millisecond, Frozen: 100 * time.Millisecond,
+			Retry: 50 * time.Millisecond},
+	})
+	f, err := ourotail.Open(ctx, cfg)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -65,8 +65,8 @@ func (l life) open(ctx context.Context, log *slog.Logger, tr *trial.Trial) (*our
 	}
 	tr.MemTable = l.MemTable
 	tr.Limits = trial.Limits{Retry: 100 * time.Millisecond}
-	return ourotail.Open(ctx, ourotail.Config{SocketPath: l.Socket, Genesis: g, DataDir: l.Dir, Archive: l.Archive,
-		Memory: 64 << 20, ExitAtTip: l.AtTip, Logger: log, Trial: tr})
+	return ourotail.Open(trial.With(ctx, tr), ourotail.Config{SocketPath: l.Socket, Genesis: g, DataDir: l.Dir, Archive: l.Archive,
+		Memory: 64 << 20, ExitAtTip: l.AtTip, Logger: log})
 }
 
 // child follows and writes lines:

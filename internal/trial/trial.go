@@ -3,7 +3,10 @@
 // It stands at the bottom, so that every room may take it.
 package trial
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Trial is a test's hold on a follower. A nil one does nothing; its zero fields
 // change nothing.
@@ -20,6 +23,18 @@ type Trial struct {
 	Unmerged bool
 	// Limits replace the defaults where they are set.
 	Limits
+}
+
+type key struct{}
+
+// With returns a context in which a follower that is opened is on trial: nobody outside
+// this project can make one, and the options that everybody sees do not speak of it.
+func With(ctx context.Context, t *Trial) context.Context { return context.WithValue(ctx, key{}, t) }
+
+// Of returns the trial of a context, nil in all but tests.
+func Of(ctx context.Context) *Trial {
+	t, _ := ctx.Value(key{}).(*Trial)
+	return t
 }
 
 // Limits are how long a follower waits.
