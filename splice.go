@@ -28,6 +28,9 @@ type spliced[E any] struct {
 	past    *replay       // guarded by reading; nil once live
 	closing bool          // the live hub is closed: the end is its tip
 
+	refused   chain.Cursor // that the live hub, at refusedBy, could not begin behind
+	refusedBy chain.At
+
 	ctx    context.Context // ends with Cancel
 	cancel context.CancelFunc
 
@@ -296,6 +299,10 @@ func (s *spliced[E]) goOver(cur hub.Stream[E]) (bool, error) {
 	}
 	if errors.Is(err, hub.ErrClosed) { // what was committed is given all the same
 		s.closing = true
+		return false, nil
+	}
+	if lost(err) && (s.refused != at || s.refusedBy != s.f.hub.Tip()) { // the replay goes back, or says how old it is
+		s.refused, s.refusedBy = at, s.f.hub.Tip()
 		return false, nil
 	}
 	if err != nil {

@@ -188,6 +188,13 @@ func (f *Follower) hasPassed(o *hub.Options, err error) bool {
 	return f.store.State().Archive && (errors.As(err, &older) || errors.Is(err, hub.ErrReach))
 }
 
+// lost tells whether the hub knows the beginning no more that it was just said to have:
+// a fork took it, and the blocks in its place are not kept.
+func lost(err error) bool {
+	var older *hub.OlderError
+	return (errors.Is(err, hub.ErrUnknownPoint) || errors.Is(err, hub.ErrResync)) && !errors.As(err, &older)
+}
+
 func (f *Follower) subscribeUTxOs(ctx context.Context, q query.UTxO, opts hub.Options) (sub *hub.UTxOSubscription, result hub.SeedResult, err error) {
 	var v *View
 	f.follow.Locked(func() {
@@ -233,13 +240,17 @@ var errForked = errors.New("a fork came between")
 // the past.
 func anywhere[E any](f *Follower, opts hub.Options, subscribe func(*hub.Hub, hub.Options) (hub.Stream[E], error), live func() (hub.Stream[E], error)) (_ hub.Stream[E], err error) {
 	defer func() { err = f.named(err) }()
-	for {
+	for refused := false; ; {
 		at, direct, err := f.begin(&opts)
 		if err != nil {
 			return nil, fmt.Errorf("subscribing: %w", err)
 		}
 		if direct {
 			sub, err := live()
+			if lost(err) && !refused { // begin says what that means
+				refused = true
+				continue
+			}
 			if !f.hasPassed(&opts, err) {
 				return sub, err
 			}
