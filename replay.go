@@ -46,8 +46,12 @@ func (f *Follower) newReplay(at chain.At, depth, from chain.Height) (*replay, er
 	if err != nil {
 		return nil, err
 	}
-	if l, ok, err := m.main(at.Height); err != nil || !at.IsOrigin() && (!ok || l.Point != at.Point) {
-		return nil, errors.Join(err, fmt.Errorf("%w: it took %v", errForked, at))
+	l, ok, err := m.main(at.Height)
+	if err != nil { // the follower was closed, say: that is no fork, to be tried again for ever
+		return nil, err
+	}
+	if !at.IsOrigin() && (!ok || l.Point != at.Point) {
+		return nil, fmt.Errorf("%w: it took %v", errForked, at)
 	}
 	state := hub.State{Tip: floor, Floor: floor, Highest: st.Highest}
 	if state.Orphans, err = m.orphans(); err != nil {
