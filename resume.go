@@ -26,8 +26,10 @@ type resuming[E any] struct {
 	subscribe func(hub.Options) (hub.Subscription[E], error)
 	yield     func(E, error) bool
 
-	given     bool            // the reader has had something since the last subscription
+	moved     bool            // the reader has come to a cursor since the last subscription
 	corrected map[string]bool // ids of the corrections since the last RolledBack
+	seeded    int             // genesis outputs, behind which there is no cursor yet, that the reader has had
+	again     int             // how many of them the present subscription has still to give again
 }
 
 // event is what of an event does not depend on its kind.
@@ -36,17 +38,17 @@ type event interface {
 	ID() string
 }
 
-// kinds returns the kind of an event, and whether it is a correction.
-func kinds(e any) (k chain.EventKind, correction bool) {
+// kinds returns the kind of an event, and why it comes.
+func kinds(e any) (k chain.EventKind, because chain.Because) {
 	switch e := e.(type) {
 	case *chain.UTxOEvent:
-		return e.Kind, e.Because == chain.Correction
+		return e.Kind, e.Because
 	case *chain.TxEvent:
-		return e.Kind, false
+		return e.Kind, because
 	case *chain.BlockEvent:
-		return e.Kind, false
+		return e.Kind, because
 	}
-	return 0, false
+	return 0, because
 }
 
 // run yields until the reader leaves or the loop ends.
@@ -63,7 +65,7 @@ func (r *resuming[E]) run(ctx context.Context) {
 			}
 			return
 		}
-		if !r.given && r.opts.Bound > 0 { // not even its beginning fits
+		if !r.moved && r.opts.Bound > 0 { // what lies before the next cursor does not fit
 			r.opts.Bound *= 2
 		}
 	}
@@ -77,7 +79,7 @@ func (r *resuming[E]) one(ctx context.Context) error {
 		return err
 	}
 	defer sub.Cancel()
-	r.given = false
+	r.moved, r.again = false, r.seeded
 	for {
 		e, err := sub.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -96,19 +98,25 @@ func (r *resuming[E]) one(ctx context.Context) error {
 // tells whether it wants more.
 func (r *resuming[E]) take(e *E) bool {
 	ev := any(e).(event)
-	kind, correction := kinds(e)
+	kind, because := kinds(e)
 	skip := kind == chain.Idle && !r.idle
-	if correction {
+	switch {
+	case because == chain.Correction:
 		skip = r.corrected[ev.ID()]
 		r.corrected[ev.ID()] = true
-	} else if kind == chain.RolledBack {
+	case because == chain.Seed && r.again > 0: // always in the same order
+		skip = true
+		r.again--
+	case because == chain.Seed:
+		r.seeded++
+	case kind == chain.RolledBack:
 		clear(r.corrected)
 	}
 	if !skip && !r.yield(*e, nil) {
 		return false
 	}
-	r.given = true
 	if c, ok := ev.Cursor(); ok {
+		r.moved = true
 		r.opts.Start, r.opts.After, r.opts.Seed = hub.Resume, c, hub.NoSeed
 	}
 	return true

@@ -124,3 +124,36 @@ func grow(t *testing.T, c *devnode.Chain, rnd *rand.Rand) {
 		t.Fatal(err)
 	}
 }
+
+// What existed at origin has no cursor before its end. A loop that overflows among it
+// begins there again, and its reader has none of it twice.
+func TestGenesisOutputsComeOnceWhateverOverflows(t *testing.T) {
+	s := serve(t, forge.Options{Seed: 6, K: 60, EpochBlocks: 8}, 30)
+	f, err := ourotail.Open(t.Context(), s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fold := &slow{t: t, live: map[string]*ourotail.UTxOEvent{}}
+	seeds := 0
+	for ev, err := range f.UTxOs(t.Context(), query.Everything(), ourotail.FromOrigin(), ourotail.AutoResume(), ourotail.Buffer(1)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fold.take(ev)
+		if ev.Because == chain.Seed {
+			if seeds++; seeds > len(s.cfg.Genesis.Outputs) {
+				t.Fatalf("%d genesis outputs of %d", seeds, len(s.cfg.Genesis.Outputs))
+			}
+		}
+		if seeds == 1 && ev.Because == chain.Seed { // the buffer overflows now
+			follows(t, f, s.chain)
+		}
+		if ev.LastOfBlock && ev.At.Height == s.chain.Tip().Height {
+			break
+		}
+	}
+	if seeds < 2 || seeds != len(s.cfg.Genesis.Outputs) {
+		t.Errorf("%d genesis outputs came, there are %d", seeds, len(s.cfg.Genesis.Outputs))
+	}
+}
