@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/ourotail/ourotail"
-	"github.com/ourotail/ourotail/chain"
 	"github.com/ourotail/ourotail/devnode/forge"
 	"github.com/ourotail/ourotail/hub"
 	"github.com/ourotail/ourotail/query"
@@ -58,14 +57,5 @@ func TestAnOverflowSaysWhereToGoOn(t *testing.T) {
 	}
 	v := f.View()
 	defer v.Close()
-	set := s.set()
-	if err := v.UTxOs(t.Context(), query.Everything(), func(u *chain.UTxO) error {
-		if !set[u.Ref] {
-			t.Errorf("%v is missing", u.Ref)
-		}
-		delete(set, u.Ref)
-		return nil
-	}); err != nil || len(set) > 0 {
-		t.Error(err, set)
-	}
+	s.holds(v)
 }

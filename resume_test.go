@@ -54,6 +54,24 @@ func (s *slow) set() map[chain.TxIn]bool {
 	return set
 }
 
+// holds checks that the events come to what is unspent in a view.
+func (s *slow) holds(v *ourotail.View) {
+	s.t.Helper()
+	set := s.set()
+	if err := v.UTxOs(s.t.Context(), query.Everything(), func(u *chain.UTxO) error {
+		if !set[u.Ref] {
+			s.t.Errorf("%v is missing", u.Ref)
+		}
+		delete(set, u.Ref)
+		return nil
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	for ref := range set {
+		s.t.Errorf("%v is not there", ref)
+	}
+}
+
 // A reader that takes an event while the chain grows by many, and forks, ends with
 // the set at the tip: its loop overflows again and again and never tells.
 func TestASlowReaderWithAutoResumeMissesNothing(t *testing.T) {
@@ -95,19 +113,7 @@ func TestASlowReaderWithAutoResumeMissesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer v.Close()
-			set := s.set()
-			if err := v.UTxOs(t.Context(), query.Everything(), func(u *chain.UTxO) error {
-				if !set[u.Ref] {
-					t.Errorf("%v is missing", u.Ref)
-				}
-				delete(set, u.Ref)
-				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
-			for ref := range set {
-				t.Errorf("%v is not there", ref)
-			}
+			s.holds(v)
 		})
 	}
 }
