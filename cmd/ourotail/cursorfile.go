@@ -17,12 +17,15 @@ import (
 // cursorFile keeps where a stream has come to. What is in the file is always a whole
 // line: it is replaced by renaming. Behind the cursor stands of which lines it is one.
 // It ends with a newline only if its tail ended in order, so that nothing is out that
-// the cursor does not know of. An empty file holds no cursor yet.
+// the cursor does not know of. An empty file holds no cursor yet; one with begunMark in
+// the place of the cursor neither, but lines are out: of what comes before the first
+// cursor, such as the genesis outputs.
 type cursorFile struct {
 	path    string
 	asked   string      // which lines are wanted, see tailRequest.asked
 	kept    chain.Token // as it is in the file
 	orderly bool        // and whether its tail ended in order
+	begun   bool        // lines are out, perhaps, and no cursor is in the file
 	at      time.Time   // when it was written or read; zero if there is none
 	lock    *os.File    // what is at path, locked, so that no other tail keeps a cursor there
 }
@@ -37,10 +40,12 @@ func (c *cursorFile) open() error {
 		return fmt.Errorf("--cursor-file: %w", err)
 	}
 	cursor, asked, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if cursor == "" {
+	switch c.begun = cursor == begunMark; {
+	case cursor == "":
 		return nil
+	case !c.begun:
+		c.kept, err = chain.ParseToken(cursor)
 	}
-	c.kept, err = chain.ParseToken(cursor)
 	if err != nil {
 		return coded(exitBadInput, fmt.Errorf("--cursor-file %s: %w; to begin anew, remove it", c.path, err))
 	}
@@ -48,8 +53,21 @@ func (c *cursorFile) open() error {
 		return coded(exitCursor, fmt.Errorf("--cursor-file %s was kept for other lines: for %s, wanted is %s\n  hint: give each its own file; to go on from there all the same, take everything behind the cursor out: sed -i 's/ .*//' %[1]s; to begin anew, remove it",
 			c.path, asked, c.asked))
 	}
-	c.orderly, c.at = strings.HasSuffix(string(text), "\n"), time.Now()
+	if !c.begun {
+		c.orderly, c.at = strings.HasSuffix(string(text), "\n"), time.Now()
+	}
 	return nil
+}
+
+const begunMark = "-"
+
+// begin says in the file that lines go out, before there is a cursor.
+func (c *cursorFile) begin() error {
+	if c.known() || c.begun {
+		return nil
+	}
+	c.begun = true
+	return c.put(begunMark, false)
 }
 
 // hold locks what is at the path: not what another tail has replaced meanwhile.
@@ -95,11 +113,19 @@ func (c *cursorFile) close() {
 func (c *cursorFile) known() bool { return !c.at.IsZero() }
 
 // keep writes a cursor, on the disk before it is in the file.
-func (c *cursorFile) keep(t chain.Token, orderly bool) (err error) {
+func (c *cursorFile) keep(t chain.Token, orderly bool) error {
 	if c.known() && t == c.kept && orderly == c.orderly {
 		return nil
 	}
-	text := t.String()
+	if err := c.put(t.String(), orderly); err != nil {
+		return err
+	}
+	c.kept, c.orderly, c.begun, c.at = t, orderly, false, time.Now()
+	return nil
+}
+
+// put replaces what is in the file.
+func (c *cursorFile) put(text string, orderly bool) error {
 	if c.asked != "" {
 		text += " " + c.asked
 	}
@@ -120,6 +146,5 @@ func (c *cursorFile) keep(t chain.Token, orderly bool) (err error) {
 	}
 	c.close()
 	c.lock = tmp
-	c.kept, c.orderly, c.at = t, orderly, time.Now()
 	return nil
 }

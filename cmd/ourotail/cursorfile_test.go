@@ -80,3 +80,76 @@ func TestACursorFileKnowsItsLines(t *testing.T) {
 		t.Errorf("--after the text of the file: exit code %d: %s", code, errs)
 	}
 }
+
+// TestKilledBeforeTheFirstCursor: a tail that was killed when genesis outputs were out,
+// but no cursor, begins anew; its reader is told to discard what it had, and once there
+// is a cursor nobody hears of that again.
+func TestKilledBeforeTheFirstCursor(t *testing.T) {
+	s := serve(t, 20)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "cursor")
+	tail := func() string {
+		out, errs, code := ourotailCmd(t.Context(), append([]string{"tail", "*", "--from", "origin", "--exit-at-tip", "--json", "--cursor-file", file}, s.node(filepath.Join(dir, "data"))...)...)
+		if code != exitOK {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		return out
+	}
+	whole := tail()
+	kept, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, asked, _ := strings.Cut(string(kept), " ")
+	if err := os.WriteFile(file, []byte(begunMark+" "+strings.TrimSpace(asked)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil { // origin again, in a directory that is not an archive
+		t.Fatal(err)
+	}
+	again := tail()
+	undo, rest, _ := strings.Cut(strings.TrimPrefix(again, "\n"), "\n")
+	if again[0] != '\n' || !strings.Contains(undo, `"event":"undo"`) || !strings.Contains(undo, `"height":-2`) || strings.Contains(undo, "cursor") {
+		t.Errorf("it begins with %q", again[:min(len(again), 200)])
+	}
+	if lines(rest)[0] != lines(whole)[0] || len(lines(rest)) != len(lines(whole)) {
+		t.Errorf("%d lines, %d before", len(lines(rest)), len(lines(whole)))
+	}
+	if out := tail(); out != "" {
+		t.Errorf("behind the cursor came %q", out)
+	}
+}
+
+// TestTheFirstLineIsNoted: before a line goes out the file says that lines do.
+func TestTheFirstLineIsNoted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cursor")
+	c := &cursorFile{path: file, asked: "query=1"}
+	if err := c.open(); err != nil {
+		t.Fatal(err)
+	}
+	var seen string
+	s := newSink(writerFunc(func(b []byte) (int, error) {
+		text, err := os.ReadFile(file)
+		seen = string(text)
+		return len(b), err
+	}))
+	s.file = c
+	for _, err := range []error{s.begin(), s.take(&piece{Line: "a seed\n", Counts: true}), s.flush()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen != "- query=1" {
+		t.Errorf("when the line went out the file held %q", seen)
+	}
+	c.close()
+	next := &cursorFile{path: file, asked: "query=1"}
+	if err := next.open(); err != nil || next.known() || !next.begun {
+		t.Errorf("%+v, %v", next, err)
+	}
+	next.close()
+}
+
+type writerFunc func(b []byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

@@ -73,6 +73,7 @@ type sink struct {
 	file  *cursorFile  // nil if nobody keeps the cursor
 	span  chain.Height // how many idle blocks may pass before it is kept
 	limit int          // 0 for none
+	anew  string       // the line that discards everything
 
 	held    []byte       // lines of a transaction that has not ended
 	records int          // among them
@@ -85,10 +86,16 @@ type sink struct {
 
 // begin is called before anything else: from here on the cursor in the file may fall
 // behind what is out. If its last tail was killed, an empty line ends the line that
-// may have been torn.
+// may have been torn. If it was killed before there was a cursor, its reader is told to
+// discard all that it had: it comes again.
 func (s *sink) begin() error {
 	switch {
-	case s.file == nil || !s.file.known():
+	case s.file == nil:
+		return nil
+	case s.file.begun:
+		_, err := s.out.WriteString("\n" + s.anew)
+		return err
+	case !s.file.known():
 		return nil
 	case s.file.orderly:
 		return s.file.keep(s.file.kept, false)
@@ -117,6 +124,11 @@ func (s *sink) take(p *piece) error {
 		return nil
 	}
 	if len(s.held) > 0 {
+		if s.file != nil && !s.begun {
+			if err := s.file.begin(); err != nil {
+				return err
+			}
+		}
 		if _, err := s.out.Write(s.held); err != nil {
 			return err
 		}

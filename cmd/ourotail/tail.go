@@ -165,6 +165,10 @@ func (f *tailFlags) tail(cmd *cobra.Command, args []string) (t *tail, err error)
 		if kept := t.sink.file.kept; t.sink.file.known() {
 			t.req.after, t.req.undo = &kept, !t.sink.file.orderly
 		}
+		if t.sink.anew, err = t.req.discardAll(); err != nil {
+			t.sink.file.close()
+			return nil, err
+		}
 	}
 	t.sink.last = t.req.after
 	if err := t.whom(cmd); err != nil {

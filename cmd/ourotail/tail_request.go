@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ourotail/ourotail/chain"
+	"github.com/ourotail/ourotail/feed/record"
 	"github.com/ourotail/ourotail/hub"
 	"github.com/ourotail/ourotail/query"
 )
@@ -107,6 +108,16 @@ func (q *tailRequest) asked() string {
 	return fmt.Sprintf("query=%08x,types=%s,confirmations=%s", h, types, confirmations)
 }
 
+// discardAll is an undo of everything, what existed at origin included; none for a
+// reader that wants no undos.
+func (q *tailRequest) discardAll() (string, error) {
+	if q.noRollback {
+		return "", nil
+	}
+	p, err := newPieces(q, record.Stamp{}).of(&chain.UTxOEvent{Kind: chain.RolledBack, At: chain.At{Height: chain.OriginHeight - 1}, NoCursor: true})
+	return p.Line, err
+}
+
 // values and parseTailRequest take a request over the control socket.
 func (q *tailRequest) values() url.Values {
 	v := url.Values{"query": q.queries, "from": {q.from.text}, "format": {q.format},
@@ -169,7 +180,7 @@ func parseTypes(text string) (hub.Events, error) {
 // --after "$(cat cursor)" works before there is one, and with a --cursor-file's.
 func parseAfter(text string) (*chain.Token, error) {
 	text, _, _ = strings.Cut(text, " ")
-	if text == "" {
+	if text == "" || text == begunMark {
 		return nil, nil
 	}
 	t, err := chain.ParseToken(text)
